@@ -1,0 +1,144 @@
+"""Thin routes, one error shape."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.openapi.utils import get_openapi
+from pydantic.json_schema import models_json_schema
+from starlette.exceptions import HTTPException
+
+from app.context import Answer, Contexts
+from app.core.models import ModelTable
+from app.errors import Internal, InvalidRequest, MethodNotAllowed, NotFound, Problem, UnsupportedMediaType
+from app.wire import schema
+from app.wire.answers import context_answer, to_bytes
+from app.wire.problems import MEDIA_TYPE, problem_bytes
+from app.wire.requests import ContextRequest, Server, parse_context_request, to_ask
+
+LARGE_BODY = 64 * 1024
+"""Bodies and answers beyond this many bytes are parsed and written on a worker thread."""
+
+REFERENCE = "#/components/schemas/{model}"
+
+
+def routes(contexts: Contexts, models: ModelTable, version: str, server: Callable[[], Server]) -> APIRouter:
+    """The contract's routes, over what `main` has built."""
+    router = APIRouter()
+
+    @router.post(
+        "/v1/context",
+        response_model=schema.ContextAnswer,
+        responses=_problems(400, 404, 413, 415, 422, 501, 503),
+        openapi_extra=_body(ContextRequest),
+        tags=["assembly"],
+    )
+    async def assemble_context(request: Request) -> Response:
+        """Assembles the context of one model call: system blocks, CLAUDE.md message, tokens and compaction state."""
+        _require_json(request)
+        body = await _parsed(await request.body())
+        answer = await contexts.answer(to_ask(body, server(), _betas(request)))
+        values, content = await asyncio.to_thread(_written, answer)
+        return Response(content, media_type="application/json", headers={"etag": f'"{values["digest"]}"'})
+
+    @router.get("/v1/models", response_model=schema.Models, tags=["service"])
+    async def list_models() -> Response:
+        """The model table: windows, limits and spellings this service knows."""
+        rows = [_model_row(model) for model in models.rows]
+        return _json({"models": rows, "aliases": dict(models.aliases), "default": _model_row(models.default)})
+
+    @router.get("/healthz", response_model=schema.Health, tags=["service"])
+    async def health() -> Response:
+        """Whether the process answers."""
+        return _json({"status": "ok", "version": version, "checks": None})
+
+    @router.get("/readyz", response_model=schema.Health, responses={503: {"model": schema.Health}}, tags=["service"])
+    async def readiness() -> Response:
+        """Whether it can serve: the session store is reachable."""
+        ready = await contexts.store.ready()
+        status = "ok" if ready else "unavailable"
+        return _json({"status": status, "version": version, "checks": {"store": ready}}, 200 if ready else 503)
+
+    return router
+
+
+def _written(answer: Answer) -> tuple[dict[str, Any], bytes]:
+    values = context_answer(answer.assembly, asdict(answer.session), answer.notices)
+    return values, to_bytes(values)
+
+
+def _json(values: Any, status: int = 200) -> Response:
+    return Response(to_bytes(values), status, media_type="application/json")
+
+
+def _model_row(model: Any) -> dict[str, Any]:
+    return {name: getattr(model, name) for name in schema.ModelRow.model_fields}
+
+
+def _betas(request: Request) -> tuple[str, ...]:
+    given = ",".join(request.headers.getlist("anthropic-beta"))
+    return tuple(beta.strip() for beta in given.split(",") if beta.strip())
+
+
+def _require_json(request: Request) -> None:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json" and not media_type.endswith("+json"):
+        raise UnsupportedMediaType("Send the body as JSON with the header content-type: application/json.")
+
+
+async def _parsed(body: bytes) -> ContextRequest:
+    if len(body) > LARGE_BODY:
+        return await asyncio.to_thread(parse_context_request, body)
+    return parse_context_request(body)
+
+
+def _body(model: type) -> dict[str, Any]:
+    reference = {"$ref": REFERENCE.format(model=model.__name__)}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": reference}}}}
+
+
+def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    reference = {"$ref": REFERENCE.format(model="ProblemBody")}
+    return {status: {"description": "A problem", "content": {MEDIA_TYPE: {"schema": reference}}} for status in statuses}
+
+
+def answer_problems(app: FastAPI) -> None:
+    """Every failure in the one shape."""
+
+    async def answer(request: Request, error: Exception) -> Response:
+        problem = error if isinstance(error, Problem) else _as_problem(error)
+        return Response(
+            problem_bytes(problem, request.scope.get("state", {}).get("request_id")),
+            problem.status,
+            media_type=MEDIA_TYPE,
+        )
+
+    for kind in (Problem, HTTPException, Exception):
+        app.add_exception_handler(kind, answer)
+
+
+def _as_problem(error: Exception) -> Problem:
+    status = error.status_code if isinstance(error, HTTPException) else None
+    if status == NotFound.status:
+        return NotFound("Look at /docs for the addresses this service has.")
+    if status == MethodNotAllowed.status:
+        return MethodNotAllowed("Look at /docs for the methods of this address.")
+    if status is not None:
+        return InvalidRequest(str(error))
+    return Internal("This is a fault of the service: its log has a line with this request id.")
+
+
+def contract(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document, with the models of bodies that the routes parse themselves."""
+    document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+    _, bodies = models_json_schema(
+        [(ContextRequest, "validation"), (schema.ProblemBody, "serialization")],
+        ref_template=REFERENCE.format(model="{model}"),
+    )
+    document.setdefault("components", {}).setdefault("schemas", {}).update(bodies["$defs"])
+    document["components"]["schemas"] = dict(sorted(document["components"]["schemas"].items()))
+    return document

@@ -1,0 +1,148 @@
+"""The five steps of an answer: open, gather, recall, assemble, remember."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import dataclass, replace
+
+from app.core.assembly import Assembly, assemble
+from app.core.facts import Client, Notice, Request
+from app.core.remembered import Remembered
+from app.errors import InvalidRequest, NotBuilt
+from app.gather import Known, Wanted, gather
+from app.stores.socket import Held, Store
+from app.wire.requests import Ask
+from app.workspaces.inline import TreeConflictError
+from app.workspaces.opening import Ground, Opened, open_workspace
+from app.workspaces.socket import Workspace
+
+VERSIONED = "strata:{version}:{session}"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What became of the session in one answer. ``id`` None: there is none, and nothing is kept."""
+
+    id: str | None
+    new: bool
+    section_hits: int
+    section_misses: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    assembly: Assembly
+    session: Session
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Contexts:
+    """Answers requests. ``version`` is the service's: a session of another version is not continued."""
+
+    ground: Ground
+    known: Known
+    store: Store
+    version: str
+
+    async def answer(self, ask: Ask) -> Answer:
+        """Raises the problems of opening a workspace, and NotBuilt for what the contract promises for later."""
+        _refuse_unbuilt(ask.request)
+        opened = await asyncio.to_thread(self._open, ask)
+        try:
+            client = await asyncio.to_thread(_settled, ask.request.client, opened)
+            settled = replace(ask, request=replace(ask.request, client=client))
+            return await self._turn(settled, opened.workspace)
+        finally:
+            await asyncio.to_thread(opened.workspace.close)
+
+    def _open(self, ask: Ask) -> Opened:
+        try:
+            return open_workspace(ask.source, self.ground)
+        except TreeConflictError as error:
+            errors = [{"pointer": "/workspace/files", "message": str(error)}]
+            raise InvalidRequest(f"/workspace/files: {error}", errors=errors) from error
+
+    async def _turn(self, ask: Ask, workspace: Workspace) -> Answer:
+        """Recall, gather, assemble, remember; again when another turn of the session wrote first."""
+        identity = _identity(ask)
+        while True:
+            held = await self._recall(ask)
+            moved = held.remembered is not None and held.remembered.workspace != identity
+            remembered = held.remembered if held.remembered and not moved else _fresh(identity, ask.request)
+            facts = await gather(workspace, ask.request, self.known, _wanted(ask, remembered))
+            assembly = assemble(facts, remembered)
+            if await self._remembers(ask, held, assembly):
+                return _answered(ask, held, assembly, moved=moved)
+
+    async def _recall(self, ask: Ask) -> Held:
+        return await self.store.load(self._key(ask.session_id)) if ask.session_id else Held(0, None)
+
+    async def _remembers(self, ask: Ask, held: Held, assembly: Assembly) -> bool:
+        if ask.session_id is None or assembly.remember == held.remembered:
+            return True
+        return await self.store.save(self._key(ask.session_id), assembly.remember, held.version)
+
+    def _key(self, session: str) -> str:
+        return VERSIONED.format(version=self.version, session=session)
+
+
+def _refuse_unbuilt(request: Request) -> None:
+    if request.cache.layout == "late":
+        raise NotBuilt("cache.layout late is not built yet: use classic.")
+
+
+def _settled(client: Client, opened: Opened) -> Client:
+    """The client with every folder's links resolved, as far as the workspace knows them."""
+    look, paths = opened.workspace.look, opened.workspace.paths
+
+    def real(path: str | None) -> str | None:
+        return look(path).real if path else None
+
+    return replace(
+        client,
+        cwd=opened.cwd,
+        home=real(client.home),
+        config_dir=real(client.config_dir),
+        managed_dir=real(client.managed_dir),
+        additional_directories=tuple(
+            look(paths.join(opened.cwd, folder)).real for folder in client.additional_directories
+        ),
+    )
+
+
+def _identity(ask: Ask) -> str:
+    """Which workspace a session belongs to: nobody else's text may continue it."""
+    client, source = ask.request.client, ask.source
+    named = [type(source).__name__, client.cwd, client.home, client.config_dir, getattr(source, "repository", None)]
+    return hashlib.sha256(repr(named).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _fresh(identity: str, request: Request) -> Remembered:
+    return Remembered(workspace=identity, date=request.date, told_date=request.date)
+
+
+def _wanted(ask: Ask, remembered: Remembered) -> Wanted:
+    keeps = ask.freshness == "session"
+    return Wanted(
+        git="system_context" not in remembered.sections,
+        configuration=remembered.configuration,
+        style=remembered.style,
+        memory=remembered.memory if keeps else None,
+        delivered=remembered.delivered,
+    )
+
+
+def _answered(ask: Ask, held: Held, assembly: Assembly, *, moved: bool) -> Answer:
+    cached = [element for element in assembly.elements if element.kind == "cached"]
+    hits = sum(1 for element in cached if element.origin == "remembered")
+    notices = []
+    if moved:
+        message = "This session belonged to another workspace: it was started again. Use one session for one workspace."
+        notices.append(Notice("session_workspace_changed", message, "session_id"))
+    if ask.request.tokens.method != "rough":
+        message = "Only rough counts are built so far: they were used."
+        notices.append(Notice("exact_count_unavailable", message, "tokens.method"))
+    session = Session(ask.session_id, held.remembered is None or moved, hits, len(cached) - hits)
+    return Answer(assembly, session, tuple(notices))

@@ -1,0 +1,136 @@
+"""One memory file: bytes in; text without frontmatter and block comments, conditions and mentions out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.core.frontmatter import split_frontmatter
+from app.core.markdown import MarkdownReader, Mention
+from app.core.rules import globs_from
+from app.core.tokens import utf16_length
+from app.core.units import first_units
+
+MOST_LINES = 200
+MOST_UNITS = 25_000
+"""Limits of a memory index, the second in UTF-16 units."""
+
+_FOREIGN_KEYS = ("globs", "alwaysApply", "applyTo", "glob", "path", "fileMatchPattern")
+
+_ENDINGS = """
+    md markdown mdx mdc txt text rst adoc asciidoc org tex latex bib
+    json json5 jsonc jsonl ndjson yaml yml toml ini cfg conf config env properties xml xsd xsl xslt csv tsv
+    log lock diff patch
+    html htm xhtml css scss sass less styl js jsx mjs cjs ts tsx mts cts vue svelte astro hbs ejs pug j2 jinja jinja2
+    tpl jade tmpl mustache liquid erb
+    py pyi pyx pyw rb rake php go rs java kt kts scala sc groovy clj cljs cljc edn swift m mm c h cc cxx cpp hh hxx hpp
+    inl cs fs fsx fsi vb dart lua r rmd jl pl pm raku ex exs erl hrl hs lhs elm ml mli re nim zig sol v sv vhd vhdl asm
+    s pas d f for f90 f95 cob lisp el scm rkt tcl
+    sh bash zsh fish ksh csh bat cmd ps1 psm1 awk sed
+    sql graphql gql proto thrift avsc prisma
+    gradle sbt cmake make makefile mk bazel bzl nix tf tfvars hcl dockerfile containerfile
+    editorconfig gitignore gitattributes dockerignore npmrc
+"""
+TEXT_EXTENSIONS = frozenset(_ENDINGS.split())
+
+
+def is_text_name(extension: str) -> bool:
+    """Whether a file of this ending (lower case, with its dot; empty for none) is taken for text."""
+    return extension in {"", "."} or extension[1:] in TEXT_EXTENSIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """``raw`` is the decoded text without a byte order mark; ``text`` what reaches the model, not yet trimmed.
+
+    ``globs`` come from ``paths`` in the frontmatter. ``advice`` holds what one edit would mend, in sentences.
+    """
+
+    raw: str
+    text: str
+    globs: tuple[str, ...] = ()
+    mentions: tuple[Mention, ...] = ()
+    advice: tuple[str, ...] = ()
+    differs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentReader:
+    """Reads documents, each content once."""
+
+    markdown: MarkdownReader
+    known: dict[bytes, Document | None] = field(default_factory=dict)
+
+    def read(self, data: bytes) -> Document | None:
+        """The document, or None when the bytes are not text."""
+        if data not in self.known:
+            self.known[data] = None if b"\0" in data else self._parsed(data)
+        return self.known[data]
+
+    def _parsed(self, data: bytes) -> Document:
+        raw = data.decode("utf-8", "replace").removeprefix("\ufeff")
+        front = split_frontmatter(raw)
+        reading = self.markdown.read(front.body)
+        advice = [*_front_advice(front.values, unreadable=front.unreadable, displaced=front.displaced)]
+        if reading.open_comment_line is not None:
+            advice.append(f"Line {reading.open_comment_line + front.lines}: a comment opens and never closes; add -->.")
+        if reading.open_fence_line is not None:
+            advice.append(
+                f"Line {reading.open_fence_line + front.lines}: a code fence never closes; what follows is code."
+            )
+        return Document(
+            raw=raw,
+            text=reading.text,
+            globs=globs_from(front.values.get("paths")),
+            mentions=tuple(
+                Mention(mention.path, mention.line + front.lines, mention.after) for mention in reading.mentions
+            ),
+            advice=tuple(advice),
+            differs=reading.text != raw,
+        )
+
+
+def _front_advice(values: Mapping[str, Any], *, unreadable: bool, displaced: bool) -> list[str]:
+    advice = []
+    if unreadable:
+        advice.append("The frontmatter is not valid YAML and was ignored: put its values in quotes.")
+    if displaced:
+        advice.append("Frontmatter only counts at the very top of the file: move it before everything else.")
+    foreign = [key for key in _FOREIGN_KEYS if key in values]
+    if foreign and "paths" not in values:
+        advice.append(f"The key {foreign[0]} has no effect here: write paths: to make the rule conditional.")
+    if isinstance(values.get("paths"), dict):
+        advice.append("The value of paths reads as a mapping and was ignored: put it in quotes.")
+    return advice
+
+
+def limited(text: str) -> str:
+    """A memory index within its limits; what is cut is told in a line at its end."""
+    whole = text.strip()
+    lines = whole.split("\n")
+    units = utf16_length(whole)
+    if len(lines) <= MOST_LINES and units <= MOST_UNITS:
+        return whole
+    kept = "\n".join(lines[:MOST_LINES])
+    if utf16_length(kept) > MOST_UNITS:
+        kept = _cut(kept)
+    limits = []
+    if len(lines) > MOST_LINES:
+        limits.append(f"{MOST_LINES} lines")
+    if units > MOST_UNITS:
+        limits.append(f"{MOST_UNITS:,} characters")
+    return (
+        f"{kept}\n\n> Note: this memory index has {len(lines):,} lines and {units:,} characters; the limit is "
+        f"{' and '.join(limits)}. Only the part above was loaded. Keep one short line per entry and move details to "
+        "files of their own."
+    )
+
+
+def _cut(text: str) -> str:
+    """``text`` up to the last line end within the limit, or to a whole character where one line is longer."""
+    within = first_units(text, MOST_UNITS)
+    if text[len(within) : len(within) + 1] == "\n":
+        return within
+    line_end = within.rfind("\n")
+    return within[:line_end] if line_end > 0 else within

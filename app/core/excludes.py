@@ -1,0 +1,112 @@
+"""Exclude globs: matched against absolute paths, ``*`` within a folder, ``**`` across folders."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from app.core.flow import Flow, look
+from app.core.globs import Pattern, compiled, expanded
+from app.core.paths import Paths
+
+MOST_EXPANDED = 1000
+LONGEST = 4096
+
+_WILD = re.compile(r"[*?{\[]")
+_EXTENDED = re.compile(r"[@?]\((?P<choices>[^()]*)\)")
+_UNSUPPORTED = re.compile(r"[*+!]\(")
+
+
+@dataclass(frozen=True, slots=True)
+class ExcludeGlob:
+    """A pattern as written, and where: a settings file's path, or ``memory.exclude``."""
+
+    glob: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Excludes:
+    """``dead`` patterns can match nothing; each comes with a hint."""
+
+    paths: Paths
+    patterns: tuple[tuple[Pattern, ExcludeGlob], ...] = ()
+    dead: tuple[tuple[ExcludeGlob, str, str], ...] = ()
+
+    def match(self, candidates: Iterable[str]) -> ExcludeGlob | None:
+        """The first pattern that one of the paths fits: any of a file's names counts, link or target."""
+        if not self.patterns:
+            return None
+        for path in dict.fromkeys(candidates):
+            anchored = "/" + self.paths.slashed(path).lstrip("/")
+            for pattern, written in self.patterns:
+                if pattern.matches(anchored[1:]):
+                    return written
+        return None
+
+
+def excludes(globs: Iterable[ExcludeGlob], paths: Paths) -> Flow[Excludes]:
+    """Compiles the patterns, each also with its existing prefix resolved through links."""
+    live: list[tuple[Pattern, ExcludeGlob]] = []
+    dead: list[tuple[ExcludeGlob, str, str]] = []
+    for written in globs:
+        found = yield from _compiled(written.glob, paths)
+        if isinstance(found, str):
+            reason = "pattern_invalid" if found == _UNREADABLE else "pattern_never_matched"
+            dead.append((written, reason, found))
+        else:
+            live.extend((pattern, written) for pattern in found)
+    return Excludes(paths, tuple(live), tuple(dead))
+
+
+_RELATIVE = "Excludes are matched against absolute paths: begin the pattern with / or **/."
+_NEGATED = "Excludes cannot be negated: list only what should not load."
+_UNREADABLE = "This pattern cannot be read: use *, **, ?, [ab] and {a,b}."
+
+
+def _compiled(glob: str, paths: Paths) -> Flow[list[Pattern] | str]:
+    text = paths.slashed(glob.strip())
+    if text.startswith("!"):
+        return _NEGATED
+    if not text or len(text) > LONGEST or _UNSUPPORTED.search(text):
+        return _UNREADABLE
+    text = _EXTENDED.sub(_as_braces, text)
+    every: list[str] = []
+    for one in expanded(text, MOST_EXPANDED, MOST_EXPANDED * LONGEST) or (text,):
+        absolute = one.removeprefix("./") if one.startswith("./**") else one
+        if absolute != "**" and not absolute.startswith("**/") and not paths.is_absolute(absolute):
+            return _RELATIVE
+        every.append(absolute)
+        resolved = yield from _resolved(absolute, paths)
+        every.extend([resolved] if resolved else [])
+    found = [_pattern(one) for one in every]
+    return [pattern for pattern in found if pattern] if all(found) else _UNREADABLE
+
+
+def _as_braces(found: re.Match[str]) -> str:
+    choices = found["choices"].replace("|", ",")
+    if found[0].startswith("?"):
+        choices = f",{choices}"
+    return f"{{{choices}}}" if "," in choices else choices
+
+
+def _resolved(glob: str, paths: Paths) -> Flow[str | None]:
+    """The pattern with the folder before its first wildcard resolved, when that makes a difference."""
+    if glob.startswith("**"):
+        return None
+    wild = _WILD.search(glob)
+    static = glob[: wild.start()] if wild else glob
+    folder = static[: static.rfind("/")]
+    if not folder:
+        return None
+    node = yield from look(paths.normal(folder))
+    real = paths.slashed(node.real)
+    return real + glob[len(folder) :] if real != folder else None
+
+
+def _pattern(glob: str) -> Pattern | None:
+    # `[!a]` is a class that holds `!` here, and a folder's own name fits `folder/**`: as the client matches.
+    anchored = glob.replace("[!", "[\\!")
+    tail = anchored.removesuffix("/**")
+    return compiled(anchored if anchored.startswith(("/", "**")) else f"/{anchored}") if tail else compiled("**")

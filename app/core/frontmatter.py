@@ -1,0 +1,172 @@
+"""YAML frontmatter as people write it: strict where YAML can read it, line by line where it cannot."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+LONGEST = 64 * 1024
+"""Frontmatter beyond this many characters is not parsed: YAML's cost is not linear."""
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
+_NEWLINE = re.compile(r"\r\n|\r|\n")
+_PAIR = re.compile(r"(?P<lead>\s*(?:-\s+)?)(?P<key>[A-Za-z_][\w-]*)[ \t]*:(?:[ \t]+(?P<value>.*?))?[ \t]*$")
+_ITEM = re.compile(r"(?P<lead>\s*-[ \t]+)(?P<value>.*?)[ \t]*$")
+_NEEDS_QUOTES = re.compile(r"[{}\[\]*&#!|>%@`]|: ")
+_BLOCK_SCALAR = re.compile(r"[|>][+-]?\d?[+-]?$")
+
+
+class _AliasRefusedError(yaml.YAMLError):
+    """A few aliases can expand to billions of values."""
+
+
+class _Loader(yaml.CSafeLoader):
+    """Scalars of YAML 1.2's core schema: no dates, no sexagesimals, no yes/no."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag in {"tag:yaml.org,2002:null", "tag:yaml.org,2002:int"}]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:bool", re.compile(r"(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+)
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"[-+]?\d+$"), list("-+0123456789"))
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?$"), list("-+.0123456789")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Frontmatter:
+    """``values`` is empty when there is none or it cannot be read; ``lines`` is how many lines were taken away."""
+
+    body: str
+    values: Mapping[str, Any]
+    lines: int = 0
+    unreadable: bool = False
+    displaced: bool = False
+
+
+def split_frontmatter(text: str) -> Frontmatter:
+    """Takes the frontmatter and the white space after it from the front of ``text``."""
+    lines = _LINE.findall(text)
+    if not _is_fence(lines[0]) or lines[0][:1] != "-":
+        return Frontmatter(body=text, values={}, displaced=_is_displaced(lines))
+    end = next((at for at in range(1, len(lines)) if _is_fence(lines[at])), None)
+    if end is None:
+        return Frontmatter(body=text, values={})
+    values = parse_yaml("".join(lines[1:end]))
+    body = "".join(lines[end + 1 :]).lstrip()
+    return Frontmatter(
+        body=body,
+        values=values or {},
+        lines=len(_NEWLINE.findall(text[: len(text) - len(body)])),
+        unreadable=values is None,
+    )
+
+
+def parse_yaml(text: str) -> Mapping[str, Any] | None:
+    """The top-level mapping of ``text``; empty when it holds none; None when it cannot be read at all.
+
+    What YAML refuses is read again with the lines it cannot read alone in quotes, then with every suspicious one.
+    """
+    if len(text) > LONGEST:
+        return None
+    lines = text.splitlines()
+    found = (
+        _load(text)
+        or _load("\n".join(_repaired(line, eager=False) for line in lines))
+        or _load("\n".join(_repaired(line, eager=True) for line in lines))
+    )
+    if found is None:
+        return None
+    return {str(key): value for key, value in found[0].items()} if isinstance(found[0], dict) else {}
+
+
+def _load(text: str) -> tuple[Any] | None:
+    try:
+        if "*" in text and any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=_Loader)):
+            raise _AliasRefusedError(text)
+        return (yaml.load(text, Loader=_Loader),)  # noqa: S506 - a subclass of the safe loader
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return None
+
+
+def _repaired(line: str, *, eager: bool) -> str:
+    """The line with tabs out of the way and a value that YAML would trip over in quotes."""
+    indent = len(line) - len(line.lstrip())
+    line = line[:indent].replace("\t", "  ") + line[indent:]
+    pair = _PAIR.match(line)
+    if pair:
+        value = pair["value"]
+        return (
+            f"{pair['lead']}{pair['key']}: {_quoted(value, eager=eager)}" if value else f"{pair['lead']}{pair['key']}:"
+        )
+    item = _ITEM.match(line)
+    return f"{item['lead'].rstrip()} {_quoted(item['value'], eager=eager)}" if item else line
+
+
+def _quoted(value: str, *, eager: bool) -> str:
+    if not value or _BLOCK_SCALAR.match(value) or _is_quoted(value):
+        return value
+    if value in {"[", "{"} and not eager:
+        return value
+    if not (eager and _NEEDS_QUOTES.search(value)) and _load(f"value: {value}"):
+        return value
+    if value.startswith("[") and value.endswith("]"):
+        return "[" + ", ".join(_quoted_item(item.strip()) for item in split_commas(value[1:-1])) + "]"
+    return _quoted_item(value)
+
+
+def _is_quoted(value: str) -> bool:
+    return value[:1] in {'"', "'"} and _load(f"value: {value}") is not None
+
+
+def _quoted_item(value: str) -> str:
+    if not value or _is_quoted(value):
+        return value
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def split_commas(text: str) -> list[str]:
+    """``text`` cut at commas that stand outside braces."""
+    parts, depth, start = [], 0, 0
+    for at, character in enumerate(text):
+        if character == "{":
+            depth += 1
+        elif character == "}":
+            depth = max(0, depth - 1)
+        elif character == "," and depth == 0:
+            parts.append(text[start:at])
+            start = at + 1
+    return [*parts, text[start:]]
+
+
+def _is_fence(line: str) -> bool:
+    return line.rstrip() == "---"
+
+
+def _is_displaced(lines: list[str]) -> bool:
+    """Whether a block of ``key: value`` lines between fences follows blank lines or comments at the very top."""
+    first = next((at for at, line in enumerate(lines) if _is_fence(line)), None)
+    if first is None or not _is_preamble("".join(lines[:first])):
+        return False
+    end = next((at for at in range(first + 1, len(lines)) if _is_fence(lines[at])), None)
+    block = [line for line in lines[first + 1 : end] if line.strip()]
+    return end is not None and bool(block) and _PAIR.match(block[0].rstrip("\r\n")) is not None
+
+
+def _is_preamble(text: str) -> bool:
+    """Whether ``text`` is blank but for comments."""
+    rest = text.strip()
+    while rest.startswith("<!--"):
+        end = rest.find("-->")
+        if end < 0:
+            return False
+        rest = rest[end + 3 :].strip()
+    return not rest

@@ -1,0 +1,72 @@
+"""What an ``@PATH`` means: the paths it can stand for, best first, and how far it may reach."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from app.core.facts import Client, GitRoots, MemoryOptions
+from app.core.levels import Level
+from app.core.markdown import Mention
+from app.core.paths import Paths
+
+MOST_LEVELS = 5
+"""The file that starts a chain is level 1: four includes deep."""
+
+TRAILING = ".,;:!?)]'\"}>。，；：！？）】」』”’、"  # noqa: RUF001 - punctuation of other scripts ends words too
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far includes may reach without consent."""
+
+    paths: Paths
+    folders: tuple[str, ...]
+    everywhere: bool
+
+    def holds(self, level: Level, *places: str) -> bool:
+        """Whether an include of a ``level`` file may stand at all of ``places`` (as written, and real)."""
+        if level.trusted or self.everywhere:
+            return True
+        return all(any(self.paths.within(place, folder) for folder in self.folders) for place in places)
+
+
+def reach(client: Client, roots: GitRoots | None, options: MemoryOptions, paths: Paths) -> Reach:
+    folders = [client.cwd]
+    if roots and options.include_boundary == "repository" and paths.within(client.cwd, roots.toplevel):
+        folders.append(roots.toplevel)
+    return Reach(paths, tuple(folders), options.allow_external_includes)
+
+
+def targets(mention: Mention, folder: str, home: str | None, paths: Paths) -> Iterator[str]:
+    """Absolute paths that ``mention``, written in a file of ``folder``, can mean; none when it is no path.
+
+    The literal name comes first, then the name without backslashes before punctuation, then without what ends a
+    sentence.
+    """
+    written = mention.path.split("#", 1)[0].replace("\\ ", " ")
+    names = [written]
+    if "\\" in written and not paths.windows:
+        names.append(_ESCAPED.sub(r"\1", written))
+    for name in list(names):
+        while name[-1:] and name[-1] in TRAILING:
+            name = name[:-1]  # noqa: PLW2901 - each shorter name is one more try
+            names.append(name)
+    for name in dict.fromkeys(names):
+        path = _absolute(name, folder, home, paths)
+        if path is not None:
+            yield path
+
+
+def _absolute(name: str, folder: str, home: str | None, paths: Paths) -> str | None:
+    if name.startswith("~/"):
+        return paths.join(home, name[2:]) if home and len(name) > len("~/") else None
+    if paths.is_absolute(name):
+        return None if paths.is_root(paths.normal(name)) else paths.normal(name)
+    return paths.join(folder, name) if name[:1].isalnum() or name.startswith((".", "_", "-")) else None
+
+
+def is_git_metadata(path: str, paths: Paths) -> bool:
+    return any(part.lower() == ".git" for part in paths.slashed(path).split("/"))

@@ -1,0 +1,322 @@
+"""Loads of one request: a candidate, what it includes, and a row for everything considered.
+
+Flows: they ask, and whoever drives them answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from app.core.configuration import Configuration
+from app.core.document import Document, DocumentReader, is_text_name, limited
+from app.core.excludes import Excludes
+from app.core.facts import Client, GitRoots, Kind, MemoryOptions, Node, SettingSource
+from app.core.flow import Flow, look, names, read
+from app.core.includes import MOST_LEVELS, Reach, is_git_metadata, targets
+from app.core.levels import Level
+from app.core.markdown import Mention
+from app.core.paths import Paths
+from app.core.report import NODE_REASONS, Row, Verdict
+from app.core.rules import can_never_match, condition
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFile:
+    """One loaded file. ``path`` is as reported, ``real`` is its identity, ``content`` is not yet trimmed.
+
+    ``trigger`` is the touched file that brought it, None for files loaded up front; ``depth`` is 1 for a file that
+    nothing included.
+    """
+
+    path: str
+    real: str
+    level: Level
+    content: str
+    raw: str
+    parent: str | None = None
+    globs: tuple[str, ...] = ()
+    differs: bool = False
+    depth: int = 1
+    trigger: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What layer 2 goes by. ``roots`` None: no repository holds the working directory."""
+
+    client: Client
+    paths: Paths
+    options: MemoryOptions
+    reader: DocumentReader
+    roots: GitRoots | None = None
+    sources: tuple[SettingSource, ...] = ("user", "project", "local")
+    configuration: Configuration = field(default_factory=Configuration)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A file that may load. ``path`` is as looked for, ``tried`` the literal path of an include."""
+
+    path: str
+    level: Level
+    is_rule: bool = False
+    depth: int = 1
+    parent: str | None = None
+    line: int | None = None
+    tried: str | None = None
+    globs: tuple[str, ...] = ()
+    trigger: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """A file the model touched: ``path`` as given, ``real`` with links resolved."""
+
+    path: str
+    real: str
+
+
+class Loading:
+    """``seen`` maps real paths that came already to how they were reported."""
+
+    def __init__(self, plan: Plan, excludes: Excludes, reach: Reach, seen: Mapping[str, str]) -> None:
+        self.plan = plan
+        self.excludes = excludes
+        self.reach = reach
+        self.seen = dict(seen)
+        self.rows: list[Row] = []
+
+    def file(self, candidate: Candidate) -> Flow[list[MemoryFile]]:
+        """The candidate and what it includes; nothing, and a row that says why, when it does not load."""
+        node = yield from look(candidate.path)
+        candidate = yield from self._shown(candidate, node)
+        document = yield from self._document(candidate, node)
+        return (yield from self._loaded(candidate, node, document)) if document else []
+
+    def rule(self, candidate: Candidate, base: str, touched: Touched | None) -> Flow[list[MemoryFile]]:
+        """A rule whose condition ``touched`` meets, seen from ``base``. None touched: only one without a condition."""
+        node = yield from look(candidate.path)
+        candidate = _reported(candidate, node.real)
+        document = yield from self._document(candidate, node)
+        if document is None:
+            return []
+        if document.globs and not self._meets(document.globs, base, touched):
+            self._withhold(candidate, document, base)
+            return []
+        return (yield from self._loaded(replace(candidate, globs=document.globs), node, document))
+
+    def is_conditional(self, candidate: Candidate) -> Flow[bool]:
+        """Whether the rule has a condition; also False when it cannot be read."""
+        node = yield from look(candidate.path)
+        content = (yield from read(node.real)) if node.kind is Kind.FILE else None
+        document = self.plan.reader.read(content.data) if content and content.data is not None else None
+        return document is not None and bool(document.globs)
+
+    def rules_below(self, folder: str, level: Level) -> Flow[list[Candidate]]:
+        """The rule files of a rules folder: sorted by name, a folder's content at its place, cycles ended."""
+        found: list[Candidate] = []
+        visited: set[str] = set()
+        pending = [folder]
+        while pending:
+            path = pending.pop()
+            node = yield from look(path)
+            if node.kind is Kind.DIRECTORY and node.real not in visited:
+                visited.add(node.real)
+                children = sorted((yield from names(node.real)), reverse=True)
+                pending.extend(self.plan.paths.join(path, name) for name in children)
+            elif node.kind is Kind.FILE and path.endswith(".md"):
+                found.append(Candidate(path, level, is_rule=True))
+            elif node.kind is Kind.FILE and path != folder:
+                self.add(path, "skipped", "not_a_rule", hint="Only files that end in .md are rules: rename it.")
+            elif node.kind not in {Kind.DIRECTORY, Kind.MISSING}:
+                self.add(path, "skipped", NODE_REASONS.get(node.kind, "not_a_rule"))
+        return found
+
+    def add(self, path: str, verdict: Verdict, reason: str, **more: str | int | None) -> None:
+        self.rows.append(Row(path, verdict, reason, **more))  # type: ignore[arg-type]
+
+    def skip(self, candidate: Candidate, reason: str, hint: str | None = None, verdict: Verdict = "skipped") -> None:
+        self.rows.append(Row(candidate.path, verdict, reason, candidate.parent, candidate.line, candidate.tried, hint))
+
+    def _shown(self, candidate: Candidate, node: Node) -> Flow[Candidate]:
+        """A file is reported by its folder's real path and its own name."""
+        if node.kind is not Kind.FILE or node.real == candidate.path:
+            return candidate
+        paths = self.plan.paths
+        folder = yield from look(paths.parent(candidate.path))
+        return _reported(candidate, paths.join(folder.real, paths.name(candidate.path)))
+
+    def _document(self, candidate: Candidate, node: Node) -> Flow[Document | None]:
+        reason, hint, verdict = self._refusal(candidate, node)
+        if reason is None:
+            content = yield from read(node.real)
+            document = self.plan.reader.read(content.data) if content.data is not None else None
+            if document is not None:
+                return document
+            reason = content.problem or "not_text"
+        self.skip(candidate, reason, hint, verdict)
+        return None
+
+    def _refusal(self, candidate: Candidate, node: Node) -> tuple[str | None, str | None, Verdict]:
+        """Why the file is not even read: reason, hint, verdict."""
+        if node.kind is not Kind.FILE:
+            return NODE_REASONS[node.kind], None, "skipped"
+        wrong = self._include_refusal(candidate, node) if candidate.parent is not None else None
+        if wrong:
+            return wrong
+        excluding = (
+            self.excludes.match((candidate.path, candidate.tried or candidate.path, node.real))
+            if candidate.level.excludable
+            else None
+        )
+        if excluding:
+            return "excluded", f"The pattern {excluding.glob} of {excluding.origin} fits it.", "skipped"
+        if node.real in self.seen:
+            return "already_loaded", None, "skipped"
+        if candidate.depth > MOST_LEVELS:
+            return "too_deep", "Include it from a file nearer to the start of the chain.", "skipped"
+        return None, None, "loaded"
+
+    def _include_refusal(self, candidate: Candidate, node: Node) -> tuple[str, str | None, Verdict] | None:
+        paths = self.plan.paths
+        if is_git_metadata(candidate.path, paths) or is_git_metadata(node.real, paths):
+            return "git_metadata", None, "skipped"
+        if not is_text_name(paths.extension(candidate.path)):
+            return "not_text", None, "skipped"
+        if not self.reach.holds(candidate.level, candidate.path, node.real):
+            return "external", _CONSENT, "withheld"
+        return None
+
+    def _loaded(self, candidate: Candidate, node: Node, document: Document) -> Flow[list[MemoryFile]]:
+        text = limited(document.text) if candidate.level.limited else document.text
+        self.seen[node.real] = candidate.path
+        if not text.strip():
+            self.skip(candidate, "empty", _sentences(document.advice))
+            return []
+        self.rows.append(
+            Row(
+                candidate.path,
+                "loaded",
+                None,
+                candidate.parent,
+                candidate.line,
+                candidate.tried,
+                _sentences(document.advice),
+            )
+        )
+        file = MemoryFile(
+            path=candidate.path,
+            real=node.real,
+            level=candidate.level,
+            content=text,
+            raw=document.raw,
+            parent=candidate.parent,
+            globs=candidate.globs,
+            differs=text != document.raw,
+            depth=candidate.depth,
+            trigger=candidate.trigger,
+        )
+        if candidate.level.limited:
+            self._ignore_mentions(file, document)
+            return [file]
+        return [file, *(yield from self._included(candidate, node, document))]
+
+    def _included(self, includer: Candidate, node: Node, document: Document) -> Flow[list[MemoryFile]]:
+        found: list[MemoryFile] = []
+        mentioned: set[str] = set()
+        for mention in document.mentions:
+            included = yield from self._include(includer, node, mention, mentioned)
+            found.extend(included)
+        return found
+
+    def _include(
+        self, includer: Candidate, node: Node, mention: Mention, mentioned: set[str]
+    ) -> Flow[list[MemoryFile]]:
+        folder = self.plan.paths.parent(node.real)
+        tries = list(targets(mention, folder, self.plan.client.home, self.plan.paths))
+        if not tries:
+            return []
+        path = tries[0]
+        for one in tries:
+            if (yield from look(one)).kind is not Kind.MISSING:
+                path = one
+                break
+        if path in mentioned:
+            return []
+        mentioned.add(path)
+        candidate = replace(
+            includer,
+            path=path,
+            is_rule=False,
+            depth=includer.depth + 1,
+            parent=includer.path,
+            line=mention.line,
+            tried=path,
+        )
+        if (yield from look(path)).kind is Kind.MISSING:
+            self.skip(candidate, "not_found", (yield from self._advice_for_missing(mention, node)))
+            return []
+        return (yield from self.file(candidate))
+
+    def _advice_for_missing(self, mention: Mention, node: Node) -> Flow[str | None]:
+        """A form of the mention that would have worked, when one is easily found."""
+        plan = self.plan
+        folder = plan.paths.parent(node.real)
+        if mention.after:
+            spaced = Mention(f"{mention.path}\\ {mention.after}", mention.line)
+            for one in targets(spaced, folder, plan.client.home, plan.paths):
+                if (yield from look(one)).kind is Kind.FILE:
+                    return f"The path is cut at a space: write @{spaced.path} with a backslash before the space."
+        if mention.path.startswith(("~", "/")) or plan.paths.is_absolute(mention.path):
+            return None
+        others = [plan.client.cwd, plan.roots.toplevel if plan.roots else plan.client.cwd, plan.paths.parent(folder)]
+        for other in dict.fromkeys(others):
+            for one in targets(mention, other, plan.client.home, plan.paths):
+                if other != folder and (yield from look(one)).kind is Kind.FILE:
+                    form = plan.paths.slashed(plan.paths.relative_from(one, folder)).replace(" ", "\\ ")
+                    return f"Includes are relative to the file they stand in: write @{form}."
+        return None
+
+    def _ignore_mentions(self, file: MemoryFile, document: Document) -> None:
+        folder = self.plan.paths.parent(file.real)
+        for mention in document.mentions:
+            tried = next(targets(mention, folder, self.plan.client.home, self.plan.paths), None)
+            if tried:
+                self.add(tried, "skipped", "includes_not_followed", parent=file.path, line=mention.line, tried=tried)
+
+    def _meets(self, globs: tuple[str, ...], base: str, touched: Touched | None) -> bool:
+        relative = self.plan.paths.relative(touched.real, base) if touched else None
+        return relative is not None and condition(globs).met_by(relative)
+
+    def _withhold(self, candidate: Candidate, document: Document, base: str) -> None:
+        slashed = self.plan.paths.slashed(base)
+        invalid = condition(document.globs).invalid
+        hopeless = [glob for glob in document.globs if can_never_match(glob, slashed)]
+        hint = _sentences(
+            (
+                *document.advice,
+                *(f"The pattern {glob} cannot be read." for glob in invalid),
+                *(f"The pattern {glob} never matches: write it relative to {base}." for glob in hopeless),
+            )
+        )
+        reason = "condition_not_met"
+        if len(invalid) == len(document.globs):
+            reason = "pattern_invalid"
+        elif len(invalid) + len(hopeless) >= len(document.globs):
+            reason = "pattern_never_matched"
+        self.skip(candidate, reason, hint, "withheld")
+
+
+_CONSENT = (
+    "It lies outside the working directory and its repository: set memory.allow_external_includes once the user agrees."
+)
+
+
+def _reported(candidate: Candidate, path: str) -> Candidate:
+    """The candidate under the path it is reported by; where it was looked for stays known."""
+    return candidate if path == candidate.path else replace(candidate, path=path, tried=candidate.path)
+
+
+def _sentences(advice: tuple[str, ...]) -> str | None:
+    return " ".join(advice) or None

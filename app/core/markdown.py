@@ -1,0 +1,143 @@
+"""What CommonMark says about a memory file: which block comments it holds, and where it mentions other files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+DEEPEST = 100
+"""Blocks nested deeper than this are read as text: the parser is recursive."""
+
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
+_MENTION = re.compile(r"(?:^|(?<=\s))@(?P<path>(?:\\ |\S)+)")
+_SPACED = re.compile(r"[^\S\r\n]+(?P<more>[^\s@]\S*\.\w+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """``@PATH`` in text: ``path`` as written, without the ``@``; ``line`` counts from 1; ``after`` is the next word."""
+
+    path: str
+    line: int
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A text without its block comments, and what it mentions, in order."""
+
+    text: str
+    mentions: tuple[Mention, ...] = ()
+    open_comment_line: int | None = None
+    open_fence_line: int | None = None
+
+
+class MarkdownReader:
+    """Parses memory files. Stateless between calls; one per process is enough."""
+
+    def __init__(self) -> None:
+        self._whole = _parser()
+        self._blocks = _parser().disable("inline")
+
+    def read(self, text: str) -> Reading:
+        if "<!--" not in text and "@" not in text:
+            return Reading(text=text)
+        references: dict[str, Any] = {}
+        tokens = self._blocks.parse(text, references)
+        lines: list[str] = _LINE.findall(text)
+        return Reading(
+            text=_without_comments(lines, tokens) if "<!--" in text else text,
+            mentions=tuple(self._mentions(tokens, references)) if "@" in text else (),
+            open_comment_line=_open_comment(tokens),
+            open_fence_line=_open_fence(lines, tokens),
+        )
+
+    def _mentions(self, tokens: Sequence[Token], references: dict[str, Any]) -> Iterator[Mention]:
+        for token in tokens:
+            if "@" not in token.content or token.map is None:
+                continue
+            line = token.map[0] + 1
+            if token.type == "inline":
+                yield from _mentions_inline(self._whole.parseInline(token.content, references)[0].children or [], line)
+            elif token.type == "html_block" and _is_comment(token.content) and "-->" in token.content:
+                yield from _mentions_in(_COMMENT.sub(lambda cut: "\n" * cut[0].count("\n"), token.content), line)
+
+
+def _parser() -> MarkdownIt:
+    """CommonMark with GFM's tables and deletions; escapes stay apart from text and entities stay as written."""
+    parser = MarkdownIt("commonmark", {"maxNesting": DEEPEST})
+    return parser.enable(["table", "strikethrough"]).disable(["text_join", "entity"])
+
+
+def _is_comment(content: str) -> bool:
+    return content.lstrip().startswith("<!--")
+
+
+def _without_comments(lines: Sequence[str], tokens: Sequence[Token]) -> str:
+    kept: list[str] = []
+    at = 0
+    for token in tokens:
+        if token.type != "html_block" or token.level != 0 or token.map is None or not _is_comment(token.content):
+            continue
+        start, end = token.map
+        block = "".join(lines[start:end])
+        rest = _COMMENT.sub("", block)
+        if rest == block:
+            continue
+        kept.extend(lines[at:start])
+        at = end
+        if rest.strip():
+            kept.append(rest)
+            continue
+        while at < len(lines) and not lines[at].strip():
+            at += 1
+    kept.extend(lines[at:])
+    return "".join(kept)
+
+
+def _open_comment(tokens: Sequence[Token]) -> int | None:
+    """The line of a block comment that nothing closes, when it swallows more than itself."""
+    for token in tokens:
+        if token.type == "html_block" and token.map and _is_comment(token.content) and "-->" not in token.content:
+            return token.map[0] + 1
+    return None
+
+
+def _open_fence(lines: Sequence[str], tokens: Sequence[Token]) -> int | None:
+    """The line of a code fence at the top level that runs to the end of the text."""
+    for token in tokens:
+        if token.type != "fence" or token.level or token.map is None:
+            continue
+        start, end = token.map
+        last = lines[min(end, len(lines)) - 1].strip() if end > start + 1 else ""
+        if end >= len(lines) and not (last and set(last) == {token.markup[0]} and len(last) >= len(token.markup)):
+            return start + 1
+    return None
+
+
+def _mentions_inline(tokens: Sequence[Token], line: int) -> Iterator[Mention]:
+    run, begins = "", line
+    for token in tokens:
+        if token.type in {"text", "text_special"}:
+            begins = begins if run else line
+            run += token.markup if token.type == "text_special" else token.content
+            continue
+        yield from _mentions_in(run, begins)
+        run = ""
+        if token.type in {"softbreak", "hardbreak"}:
+            line += 1
+        else:
+            line += token.content.count("\n")
+    yield from _mentions_in(run, begins)
+
+
+def _mentions_in(text: str, line: int) -> Iterator[Mention]:
+    for found in _MENTION.finditer(text):
+        after = _SPACED.match(text, found.end())
+        yield Mention(found["path"], line + text.count("\n", 0, found.start()), after["more"] if after else "")

@@ -1,0 +1,222 @@
+"""Layer 2, up front: the levels in their order, walked for one working directory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from app.core.excludes import ExcludeGlob, Excludes, excludes
+from app.core.facts import Kind, Notice
+from app.core.flow import Flow, look
+from app.core.includes import reach
+from app.core.levels import Base, Level, levels_at
+from app.core.loading import Candidate, Loading, MemoryFile, Plan
+from app.core.report import Row
+
+_NOT_KEY = re.compile(r"[^A-Za-z0-9]")
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What loaded up front, in the order of the prompt; ``seen`` maps real paths to reported ones."""
+
+    files: tuple[MemoryFile, ...] = ()
+    rows: tuple[Row, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    seen: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder where a level is looked for, and why its files do not count there, if so."""
+
+    folder: str
+    level: Level
+    off: str | None = None
+
+
+def load(plan: Plan) -> Flow[Memory]:
+    """Loads every level up front. Rules with a condition are withheld, each with a row."""
+    if not plan.options.enabled:
+        return Memory()
+    excluded = yield from excludes(exclude_globs(plan), plan.paths)
+    loading = Loading(plan, excluded, reach(plan.client, plan.roots, plan.options, plan.paths), {})
+    loading.rows.extend(plan.configuration.rows)
+    loading.rows.extend(_dead_rows(excluded))
+    agents = yield from agents_files(plan)
+    files: list[MemoryFile] = []
+    for place in places(plan):
+        files.extend((yield from _level(loading, place, agents)))
+    return Memory(
+        files=tuple(files),
+        rows=tuple(loading.rows),
+        notices=(*plan.configuration.notices, *_dead_notices(excluded)),
+        seen=tuple(loading.seen.items()),
+    )
+
+
+def exclude_globs(plan: Plan) -> tuple[ExcludeGlob, ...]:
+    return (*plan.configuration.excludes, *(ExcludeGlob(glob, "memory.exclude") for glob in plan.options.exclude))
+
+
+def places(plan: Plan) -> Iterator[Place]:
+    """Every folder and level, lowest priority first."""
+    client, options = plan.client, plan.options
+    if not options.bare:
+        if client.managed_dir:
+            yield from _at(plan, "managed", client.managed_dir)
+        if client.config_dir:
+            yield from _at(plan, "config", client.config_dir)
+        for folder in walk(plan):
+            yield from _at(plan, "directory", folder)
+    if options.from_additional_directories:
+        for folder in client.additional_directories:
+            yield from _at(plan, "directory", folder, walked=False)
+    if not options.bare:
+        memory = auto_memory_dir(plan)
+        if memory:
+            yield from _at(plan, "auto_memory", memory)
+        if options.team_memory_dir:
+            yield from _at(plan, "team_memory", plan.paths.normal(options.team_memory_dir))
+
+
+def walk(plan: Plan) -> tuple[str, ...]:
+    """The folders from the root's child, or from ``walk_stop``, down to the working directory."""
+    chain = plan.paths.chain(plan.client.cwd)
+    stop = plan.options.walk_stop
+    return tuple(folder for folder in chain if plan.paths.within(folder, plan.paths.normal(stop))) if stop else chain
+
+
+def _at(plan: Plan, base: Base, folder: str, *, walked: bool = True) -> Iterator[Place]:
+    for level in levels_at(base):
+        yield Place(folder, level, off_reason(plan, level, folder, walked=walked))
+
+
+def off_reason(plan: Plan, level: Level, folder: str, *, walked: bool = True) -> str | None:
+    """Why files of ``level`` in ``folder`` do not count: a source that is off, a private folder, a duplicate."""
+    if level.source is not None and level.source not in plan.sources:
+        return "source_off"
+    if level.base != "directory":
+        return None
+    if folder in _private(plan):
+        return "private_folder"
+    return "worktree_duplicate" if walked and level.checked_in and _is_duplicate(plan, folder) else None
+
+
+def _private(plan: Plan) -> set[str]:
+    client = plan.client
+    dot_claude = {plan.paths.join(client.home, ".claude")} if client.home else set()
+    return dot_claude | ({client.config_dir} if client.config_dir else set())
+
+
+def _is_duplicate(plan: Plan, folder: str) -> bool:
+    """Whether ``folder`` lies in the main checkout but not in the worktree, when the one holds the other."""
+    roots, within = plan.roots, plan.paths.within
+    if roots is None or roots.main_toplevel is None or roots.bare:
+        return False
+    nested = roots.main_toplevel != roots.toplevel and within(roots.toplevel, roots.main_toplevel)
+    return nested and within(folder, roots.main_toplevel) and not within(folder, roots.toplevel)
+
+
+def auto_memory_dir(plan: Plan) -> str | None:
+    """The folder of this project's memory index; None when auto memory is off or there is no place for it."""
+    options, client, configured = plan.options, plan.client, plan.configuration
+    if not options.auto_memory or configured.auto_memory is False:
+        return None
+    moved = options.auto_memory_dir or configured.auto_memory_dir
+    if moved:
+        return plan.paths.normal(moved)
+    if client.config_dir is None:
+        return None
+    return plan.paths.join(client.config_dir, "projects", memory_key(_project(plan)), "memory")
+
+
+def _project(plan: Plan) -> str:
+    return (plan.roots.main_toplevel or plan.roots.toplevel) if plan.roots else plan.client.cwd
+
+
+def memory_key(folder: str) -> str:
+    """The project's name in the configuration folder. Different paths can share one."""
+    return _NOT_KEY.sub("-", folder)
+
+
+def agents_files(plan: Plan) -> Flow[bool]:
+    """Whether AGENTS.md stands in for, or beside, CLAUDE.md."""
+    if plan.options.agents_md != "fallback":
+        return plan.options.agents_md == "both"
+    for folder in plan.paths.chain(plan.client.cwd):
+        for level in levels_at("directory"):
+            for name in level.files:
+                if (yield from look(plan.paths.join(folder, name))).kind is Kind.FILE:
+                    return False
+    return True
+
+
+def level_files(level: Level, *, agents: bool) -> tuple[str, ...]:
+    return ("CLAUDE.md", "AGENTS.md", *level.files[1:]) if agents and level.type == "Project" else level.files
+
+
+def rules_folder(plan: Plan, level: Level, folder: str) -> str | None:
+    """Where a level's rules stand; the home's own ``.claude`` holds no project rules."""
+    if level.rules is None or is_private(plan, level, folder, level.rules):
+        return None
+    return plan.paths.join(folder, level.rules)
+
+
+def is_private(plan: Plan, level: Level, folder: str, name: str) -> bool:
+    """Whether a project file of this name would stand in the home's ``.claude`` or in the configuration folder."""
+    inside = "/" in name and plan.paths.parent(plan.paths.join(folder, name)) in _private(plan)
+    return level.base == "directory" and inside
+
+
+def _level(loading: Loading, place: Place, agents: bool) -> Flow[list[MemoryFile]]:
+    plan, level = loading.plan, place.level
+    if place.off:
+        yield from _off(loading, place)
+        return []
+    found: list[MemoryFile] = []
+    for name in level_files(level, agents=agents):
+        path = plan.paths.join(place.folder, name)
+        if is_private(plan, level, place.folder, name):
+            yield from _note(loading, path, "private_folder")
+        else:
+            found.extend((yield from loading.file(Candidate(path, level))))
+    if level.type == "Project" and not agents:
+        yield from _note(loading, plan.paths.join(place.folder, "AGENTS.md"), "agents_md_off")
+    folder = rules_folder(plan, level, place.folder)
+    for candidate in (yield from loading.rules_below(folder, level)) if folder else []:
+        found.extend((yield from loading.rule(candidate, rule_base(plan, level, place.folder), None)))
+    return found
+
+
+def rule_base(plan: Plan, level: Level, folder: str) -> str:
+    """What a rule's patterns are relative to: the folder that holds ``.claude``, else the working directory."""
+    return folder if level.base == "directory" else plan.client.cwd
+
+
+def _off(loading: Loading, place: Place) -> Flow[None]:
+    for name in (*place.level.files, *([place.level.rules] if place.level.rules else [])):
+        yield from _note(loading, loading.plan.paths.join(place.folder, name), place.off or "")
+
+
+def _note(loading: Loading, path: str, reason: str) -> Flow[None]:
+    """A row for what exists and does not count here."""
+    node = yield from look(path)
+    if node.kind in {Kind.FILE, Kind.DIRECTORY} and node.real not in loading.seen:
+        loading.add(path, "skipped", reason, hint=_NOTES.get(reason))
+
+
+_NOTES = {
+    "source_off": "Add its source to setting_sources to load it.",
+    "agents_md_off": "Set memory.agents_md to fallback or both to load it, or include it with @AGENTS.md.",
+    "private_folder": "Files here count as the user's own, not as the project's.",
+}
+
+
+def _dead_rows(excluded: Excludes) -> list[Row]:
+    return [Row(dead.glob, "skipped", reason, parent=dead.origin, hint=hint) for dead, reason, hint in excluded.dead]
+
+
+def _dead_notices(excluded: Excludes) -> list[Notice]:
+    return [Notice(reason, f"{dead.glob}: {hint}", dead.origin) for dead, reason, hint in excluded.dead]

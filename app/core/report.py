@@ -1,0 +1,60 @@
+"""What became of every candidate: the rows of ``memory.report``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from app.core.facts import Kind
+
+Verdict = Literal["loaded", "skipped", "withheld"]
+
+REASONS: dict[str, str] = {
+    "not_found": "there is no such file",
+    "dangling_link": "a link that leads nowhere or in a circle",
+    "is_directory": "a folder stands there",
+    "not_regular": "a FIFO, a socket or a device",
+    "unreadable": "the file exists but may not be read",
+    "outside_fence": "beyond the folders this service may read",
+    "not_text": "its ending or its bytes say that it is not text",
+    "not_a_rule": "a file in a rules folder that does not end in .md",
+    "git_metadata": "inside .git: it can hold secrets",
+    "external": "outside the working directory and its repository; needs consent",
+    "excluded": "an exclude pattern fits it",
+    "already_loaded": "the same real file came earlier",
+    "too_deep": "more than four includes away from the file that starts the chain",
+    "empty": "nothing is left once frontmatter and comments are gone",
+    "budget": "larger than the service reads",
+    "source_off": "its setting source is off",
+    "private_folder": "the home's .claude and the configuration folder are never project folders",
+    "worktree_duplicate": "the main checkout's copy of what the worktree holds itself",
+    "condition_not_met": "waits until a file that fits its paths is touched",
+    "pattern_invalid": "none of its patterns can be read",
+    "pattern_never_matched": "written so that no path can fit it",
+    "includes_not_followed": "includes in memory indexes are not followed",
+    "agents_md_off": "memory.agents_md is off",
+    "settings_unreadable": "the settings file is not valid JSON",
+}
+"""Why something did not load, each in a few words. The README's table is held to this one."""
+
+NODE_REASONS: dict[Kind, str] = {
+    Kind.MISSING: "not_found",
+    Kind.DANGLING: "dangling_link",
+    Kind.DIRECTORY: "is_directory",
+    Kind.SPECIAL: "not_regular",
+    Kind.UNREADABLE: "unreadable",
+    Kind.OUTSIDE: "outside_fence",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One candidate. ``parent`` and ``line`` (from 1) say who included it; ``tried`` is the path looked for."""
+
+    path: str
+    verdict: Verdict
+    reason: str | None = None
+    parent: str | None = None
+    line: int | None = None
+    tried: str | None = None
+    hint: str | None = None

@@ -1,0 +1,98 @@
+"""Conditions of rules: ``paths`` in frontmatter, and whether a touched file meets them as git-ignore would."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from app.core.frontmatter import split_commas
+from app.core.globs import Pattern, compiled, expanded
+
+MOST_PATTERNS = 1000
+MOST_CHARACTERS = 4 * 1024 * 1024
+
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+
+
+def globs_from(paths: object) -> tuple[str, ...]:
+    """The patterns that ``paths`` means, expanded; empty: no condition.
+
+    Strings are split at commas outside braces, braces expand as in bash within a budget per file (a pattern beyond it
+    stays as written), and a trailing ``/**`` of a positive pattern goes.
+    """
+    budget = _Budget(MOST_PATTERNS, MOST_CHARACTERS)
+    globs = [_without_tail(glob) for entry in _entries(paths) if entry.strip() for glob in budget.expand(entry.strip())]
+    kept = tuple(glob for glob in globs if glob)
+    return () if all(glob == "**" for glob in kept) else kept
+
+
+def _entries(paths: object) -> Iterator[str]:
+    if isinstance(paths, str):
+        yield from split_commas(paths)
+    elif isinstance(paths, list):
+        for item in paths:
+            yield from _entries(item)
+
+
+def _without_tail(glob: str) -> str:
+    return glob.removesuffix("/**") if not glob.startswith("!") else glob
+
+
+@dataclass(slots=True)
+class _Budget:
+    patterns: int
+    characters: int
+
+    def expand(self, pattern: str) -> tuple[str, ...]:
+        found = expanded(pattern, self.patterns, self.characters) or (pattern,)
+        self.patterns -= len(found)
+        self.characters -= sum(map(len, found))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Git-ignore matching of one rule's patterns, upper and lower case alike. ``invalid`` patterns match nothing."""
+
+    patterns: tuple[Pattern, ...]
+    invalid: tuple[str, ...]
+
+    def met_by(self, relative: str) -> bool:
+        """Whether the file at ``relative`` (to the rule's base, ``/`` separators) meets the condition."""
+        path = relative.lower()
+        at = path.find("/")
+        while at >= 0:
+            if self._names(path[: at + 1]):
+                return True
+            at = path.find("/", at + 1)
+        return self._names(path)
+
+    def _names(self, path: str) -> bool:
+        for pattern in reversed(self.patterns):
+            if pattern.matches(path):
+                return pattern.include
+        return False
+
+
+def condition(globs: tuple[str, ...]) -> Condition:
+    patterns: list[Pattern] = []
+    invalid: list[str] = []
+    for glob in globs:
+        pattern = compiled(glob.lower())
+        if pattern is None:
+            invalid.append(glob)
+        else:
+            patterns.append(pattern)
+    return Condition(tuple(patterns), tuple(invalid))
+
+
+def can_never_match(glob: str, base: str) -> bool:
+    """Whether no path below ``base`` (``/`` separators) can fit: ``glob`` is absolute or has dots in front."""
+    bare = glob.removeprefix("!")
+    return (
+        bare.startswith(("./", "../", "~/", f"{base.rstrip('/')}/"))
+        or "/../" in bare
+        or bare in {".", ".."}
+        or _DRIVE.match(bare) is not None
+    )

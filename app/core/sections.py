@@ -1,0 +1,100 @@
+"""SECTIONS, a row each, in the order in which they stand in the system prompt: the order is the cache's prefix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from app.core import dynamic_sections as dynamic
+from app.core import static_sections as static
+from app.core.facts import PromptOptions
+from app.core.registry import (
+    ATTRIBUTION_HEADER_NAME,
+    BOUNDARY,
+    BOUNDARY_NAME,
+    PREFIX_NAME,
+    Element,
+    PromptFacts,
+    Section,
+    cached_section,
+    dangerous_uncached_section,
+    said,
+    static_section,
+)
+from app.core.system_context import system_context
+
+SECTIONS: tuple[Section, ...] = (
+    static_section("intro", static.intro),
+    static_section("system", lambda facts: facts.prose["system"]),
+    static_section("doing_tasks", static.doing_tasks),
+    static_section("actions", lambda facts: facts.prose["actions"]),
+    static_section("using_tools", static.using_tools),
+    static_section("tone_and_style", lambda facts: facts.prose["tone_and_style"]),
+    static_section("output_efficiency", lambda facts: facts.prose["output_efficiency"]),
+    cached_section("session_guidance", dynamic.session_guidance),
+    cached_section("memory", dynamic.memory),
+    cached_section("model_override", dynamic.model_override),
+    cached_section("env_info", dynamic.env_info),
+    cached_section("language", dynamic.language),
+    cached_section("output_style", dynamic.output_style),
+    dangerous_uncached_section(
+        "mcp_instructions", dynamic.mcp_instructions, reason="servers connect and disconnect within a session"
+    ),
+    cached_section("scratchpad", dynamic.scratchpad),
+    cached_section("function_result_clearing", dynamic.function_result_clearing),
+    cached_section("summarize_tool_results", dynamic.summarize_tool_results),
+)
+SIMPLE = cached_section("simple", dynamic.simple)
+SYSTEM_CONTEXT = cached_section("system_context", lambda facts: system_context(facts.git, facts.settings))
+
+
+def uses_default_prompt(prompt: PromptOptions) -> bool:
+    return prompt.custom is None and not prompt.simple
+
+
+def prompt_elements(facts: PromptFacts, remembered: Mapping[str, str | None]) -> tuple[Element, ...]:
+    """The system prompt's list, in order, not joined.
+
+    Args:
+        facts: what this turn is about.
+        remembered: the text of each cached section that this session has computed; None for one that was absent.
+
+    Returns:
+        An element for each section, absent ones included, and for each text that the caller gave.
+    """
+    prompt = facts.prompt
+    after = SYSTEM_CONTEXT.resolve(facts, remembered) if uses_default_prompt(prompt) else None
+    return (
+        *_given(ATTRIBUTION_HEADER_NAME, prompt.attribution_header),
+        *_given(PREFIX_NAME, prompt.prefix),
+        *_body(facts, remembered),
+        *_given("memory_mechanics", prompt.memory_mechanics),
+        *_given("append", prompt.append),
+        *(() if after is None else (after,)),
+    )
+
+
+def to_remember(elements: tuple[Element, ...]) -> dict[str, str | None]:
+    """What the session keeps until it is cleared or compacted, to be laid over what it kept before."""
+    return {element.name: element.text for element in elements if element.kind == "cached"}
+
+
+def _body(facts: PromptFacts, remembered: Mapping[str, str | None]) -> Iterator[Element]:
+    if facts.prompt.custom is not None:
+        yield from _given("custom", facts.prompt.custom)
+    elif facts.prompt.simple:
+        yield SIMPLE.resolve(facts, remembered)
+    else:
+        yield from _default(facts, remembered)
+
+
+def _default(facts: PromptFacts, remembered: Mapping[str, str | None]) -> Iterator[Element]:
+    yield from (section.resolve(facts, remembered) for section in SECTIONS if section.kind == "static")
+    if facts.global_scope:
+        yield Element(BOUNDARY_NAME, BOUNDARY, "static")
+    yield from (section.resolve(facts, remembered) for section in SECTIONS if section.kind != "static")
+
+
+def _given(name: str, text: str | None) -> Iterator[Element]:
+    """The caller's own text as it is; a blank one is no element."""
+    if said(text) is not None:
+        yield Element(name, text, "static")

@@ -1,0 +1,46 @@
+"""Output styles: the built-in ones, and files under ``output-styles`` of the project and the user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from app.core.facts import Notice, OutputStyle
+from app.core.flow import Flow, look, names, read
+from app.core.frontmatter import split_frontmatter
+from app.core.loading import Plan
+from app.core.styles import built_in_style, is_default_style, parse_style
+
+Found = tuple[OutputStyle | None, tuple[Notice, ...]]
+
+
+def find_style(name: str, plan: Plan, prose: Mapping[str, str]) -> Flow[Found]:
+    """The style called ``name``, in any case: a file's before a built-in one, the project's before the user's."""
+    if is_default_style(name):
+        return None, ()
+    for folder in _folders(plan):
+        node = yield from look(folder)
+        for file in sorted((yield from names(node.real))):
+            if file.endswith(".md"):
+                style = yield from _style(plan.paths.join(node.real, file), file)
+                if style is not None and style.name.lower() == name.lower():
+                    return style, ()
+    built_in = built_in_style(name, prose)
+    message = f"There is no output style {name}: the default is used. Put it into .claude/output-styles/{name}.md."
+    return built_in, () if built_in else (Notice("output_style_unknown", message, "settings.output_style"),)
+
+
+def _folders(plan: Plan) -> Iterator[str]:
+    client, join = plan.client, plan.paths.join
+    if "project" in plan.sources:
+        for folder in dict.fromkeys([client.cwd, plan.roots.toplevel if plan.roots else client.cwd]):
+            yield join(folder, ".claude", "output-styles")
+    if "user" in plan.sources and client.config_dir:
+        yield join(client.config_dir, "output-styles")
+
+
+def _style(path: str, file: str) -> Flow[OutputStyle | None]:
+    content = yield from read((yield from look(path)).real)
+    if content.data is None:
+        return None
+    front = split_frontmatter(content.data.decode("utf-8-sig", "replace"))
+    return parse_style(file, front.body, front.values)

@@ -1,0 +1,98 @@
+"""Every failure a caller is told about."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class Problem(Exception):  # noqa: N818 - it is the RFC 9457 noun
+    """A failure with a status and a stable type. ``detail`` says what is wrong and what to do about it."""
+
+    status: ClassVar[int] = 500
+    type: ClassVar[str] = "internal"
+    title: ClassVar[str] = "Internal error"
+
+    def __init__(self, detail: str, *, errors: list[dict[str, Any]] | None = None) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.errors = errors or []
+
+
+class InvalidRequest(Problem):
+    status = 422
+    type = "invalid-request"
+    title = "The request is not valid"
+
+
+class NotJson(Problem):
+    status = 400
+    type = "not-json"
+    title = "The body is not JSON"
+
+
+class UnsupportedMediaType(Problem):
+    status = 415
+    type = "unsupported-media-type"
+    title = "The body must be application/json"
+
+
+class TooLarge(Problem):
+    status = 413
+    type = "too-large"
+    title = "The body is too large"
+
+
+class NotFound(Problem):
+    status = 404
+    type = "not-found"
+    title = "There is nothing at this address"
+
+
+class MethodNotAllowed(Problem):
+    status = 405
+    type = "method-not-allowed"
+    title = "This address does not take this method"
+
+
+class WorkspaceNotFound(Problem):
+    """The folder, repository or commit is missing or lies outside the roots: both look alike to the caller."""
+
+    status = 404
+    type = "workspace-not-found"
+    title = "The workspace cannot be opened"
+
+
+class GitUnavailable(Problem):
+    status = 503
+    type = "git-unavailable"
+    title = "git could not answer"
+
+
+class HostRefused(Problem):
+    status = 421
+    type = "host-refused"
+    title = "This service does not answer for that host"
+
+
+class CallerRefused(Problem):
+    status = 403
+    type = "caller-refused"
+    title = "This service answers on the loopback interface only"
+
+
+class KeyMissing(Problem):
+    status = 401
+    type = "key-missing"
+    title = "A valid API key is needed"
+
+
+class NotBuilt(Problem):
+    status = 501
+    type = "not-built"
+    title = "This part of the contract is not built yet"
+
+
+class Internal(Problem):
+    status = 500
+    type = "internal"
+    title = "Internal error"

@@ -1,0 +1,166 @@
+"""Workspace in, facts out: the only module that asks a workspace anything."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from app.core.assembly import Facts
+from app.core.attachments import Attached, attach
+from app.core.configuration import Configuration, configuration
+from app.core.document import DocumentReader
+from app.core.facts import Content, GitFacts, Node, Notice, OutputStyle, Request
+from app.core.flow import Answer, Flow, Look, Question, Read
+from app.core.loading import Plan
+from app.core.markdown import MarkdownReader
+from app.core.memory import Memory, auto_memory_dir, load
+from app.core.models import ModelTable
+from app.core.style_files import find_style
+from app.workspaces.socket import Workspace
+
+T = TypeVar("T")
+
+
+Styled = tuple[tuple[str, OutputStyle | None] | None, tuple[Notice, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What this process knows whatever the workspace: built once, by `main`."""
+
+    models: ModelTable
+    prose: Mapping[str, str]
+    markdown: MarkdownReader
+    window_override: int | None = None
+
+
+@dataclass(slots=True)
+class Answers:
+    """A workspace's answers within one request: each question is put once, one at a time."""
+
+    workspace: Workspace
+    given: dict[Question, Answer] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def drive(self, flow: Flow[T]) -> T:
+        """Runs a flow to its end."""
+        try:
+            question = next(flow)
+            while True:
+                question = flow.send(self.answer(question))
+        except StopIteration as ended:
+            found: T = ended.value
+            return found
+
+    def answer(self, question: Question) -> Answer:
+        with self.lock:
+            if question not in self.given:
+                self.given[question] = self._asked(question)
+            return self.given[question]
+
+    def _asked(self, question: Question) -> Node | Content | tuple[str, ...]:
+        if isinstance(question, Look):
+            return self.workspace.look(question.path)
+        return self.workspace.read(question.path) if isinstance(question, Read) else self.workspace.names(question.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a turn still needs: a session may remember the rest. None: not remembered, to be gathered."""
+
+    git: bool = True
+    configuration: Configuration | None = None
+    style: tuple[str, OutputStyle | None] | None = None
+    memory: Memory | None = None
+    delivered: Collection[str] = ()
+
+
+async def gather(workspace: Workspace, request: Request, known: Known, wanted: Wanted) -> Facts:
+    """The facts of one turn. The layers are gathered in parallel; none needs another."""
+    answers = Answers(workspace)
+    plan = await asyncio.to_thread(_plan, answers, request, known, wanted)
+    async with asyncio.TaskGroup() as layers:
+        git = layers.create_task(asyncio.to_thread(_git, workspace, plan, wanted))
+        style = layers.create_task(asyncio.to_thread(_style, answers, plan, request, known, wanted))
+        memory = layers.create_task(asyncio.to_thread(_memory, answers, plan, request, wanted))
+    chosen, notices = style.result()
+    loaded, attached = memory.result()
+    model = known.models.find(request.model)
+    return Facts(
+        request=_settled(request, plan.configuration, chosen[1] if chosen else None),
+        model=model,
+        wire_model=known.models.wire_id(request.model),
+        git=git.result(),
+        memory=loaded,
+        attached=attached,
+        memory_dir=auto_memory_dir(plan) if request.memory.enabled else None,
+        prose=known.prose,
+        configuration=plan.configuration,
+        style=chosen,
+        window_override=known.window_override,
+        notices=(*_model_notices(request.model, known=model.known), *notices),
+    )
+
+
+def _plan(answers: Answers, request: Request, known: Known, wanted: Wanted) -> Plan:
+    paths = answers.workspace.paths
+    roots = answers.workspace.roots(request.client.cwd)
+    configured = wanted.configuration or answers.drive(
+        configuration(request.client, roots, request.setting_sources, paths)
+    )
+    return Plan(
+        client=request.client,
+        paths=paths,
+        options=request.memory,
+        reader=DocumentReader(known.markdown),
+        roots=roots,
+        sources=request.setting_sources,
+        configuration=configured,
+    )
+
+
+def _git(workspace: Workspace, plan: Plan, wanted: Wanted) -> GitFacts | None:
+    facts = workspace.git(plan.client.cwd) if wanted.git else None
+    if facts is None:
+        return GitFacts(roots=plan.roots) if plan.roots else None
+    return replace(facts, roots=facts.roots or plan.roots)
+
+
+def _style(answers: Answers, plan: Plan, request: Request, known: Known, wanted: Wanted) -> Styled:
+    name = request.overrides.output_style or plan.configuration.output_style
+    if not name:
+        return None, ()
+    if wanted.style and wanted.style[0] == name:
+        return wanted.style, ()
+    style, notices = answers.drive(find_style(name, plan, known.prose))
+    return (name, style), notices
+
+
+def _memory(answers: Answers, plan: Plan, request: Request, wanted: Wanted) -> tuple[Memory, Attached]:
+    memory = wanted.memory or answers.drive(load(plan))
+    return memory, answers.drive(attach(plan, memory, wanted.delivered, request.touched))
+
+
+def _settled(request: Request, configured: Configuration, style: OutputStyle | None) -> Request:
+    """The request with what the settings files say where the descriptor is silent."""
+    overrides = request.overrides
+    git = overrides.include_git_instructions
+    if git is None:
+        git = configured.include_git_instructions
+    settings = replace(
+        request.settings,
+        output_style=style,
+        language=overrides.language or configured.language,
+        include_git_instructions=True if git is None else git,
+    )
+    return replace(request, settings=settings)
+
+
+def _model_notices(spelling: str, *, known: bool) -> tuple[Notice, ...]:
+    if known:
+        return ()
+    message = f"The model {spelling} is not in the table: its window and limits are taken from the default row."
+    return (Notice("unknown_model", message, "model"),)

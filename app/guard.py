@@ -1,0 +1,121 @@
+"""Who may call, and how much: host, caller, key and size of the body, before anything is read of it."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+from collections.abc import Iterable
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.errors import CallerRefused, HostRefused, KeyMissing, Problem, TooLarge
+from app.wire.problems import MEDIA_TYPE, problem_bytes
+
+OPEN_PATHS = frozenset({"/healthz", "/readyz"})
+LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
+
+
+class Guard:
+    """A pure ASGI layer. ``keys`` empty: callers on the loopback interface only.
+
+    ``hosts`` are names this service answers for beside the loopback ones, against DNS rebinding.
+    """
+
+    def __init__(self, app: ASGIApp, *, hosts: Iterable[str], keys: Iterable[str], max_body_bytes: int) -> None:
+        self.app = app
+        self.hosts = frozenset({*LOOPBACK_HOSTS, *(host.lower() for host in hosts)})
+        self.keys = tuple(_digest(key.encode()) for key in keys)
+        self.max_body_bytes = max_body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        problem = self._refusal(scope, headers)
+        if problem is not None:
+            await _refuse(problem, scope, send)
+            return
+        started = False
+
+        async def send_noting(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self.app(scope, self._limited(receive), send_noting)
+        except _BodyTooLargeError:
+            if not started:
+                await _refuse(self._too_large(), scope, send)
+
+    def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> Problem | None:
+        if _host_name(headers.get(b"host", b"")) not in self.hosts:
+            return HostRefused("Call it by localhost or 127.0.0.1, or name this host in STRATA_ALLOWED_HOSTS.")
+        if not self.keys and not _is_loopback(scope.get("client")):
+            return CallerRefused("No API key is configured: call from the same machine, or set STRATA_API_KEYS.")
+        if self.keys and scope["path"] not in OPEN_PATHS and not self._has_key(headers):
+            return KeyMissing("Send a key as x-api-key or as Authorization: Bearer.")
+        length = headers.get(b"content-length", b"0")
+        return self._too_large() if length.isdigit() and int(length) > self.max_body_bytes else None
+
+    def _has_key(self, headers: dict[bytes, bytes]) -> bool:
+        scheme, _, bearer = headers.get(b"authorization", b"").partition(b" ")
+        given = headers.get(b"x-api-key") or (bearer.strip() if scheme.lower() == b"bearer" else b"")
+        found = [hmac.compare_digest(_digest(given), key) for key in self.keys]
+        return any(found)
+
+    def _limited(self, receive: Receive) -> Receive:
+        taken = 0
+
+        async def receive_limited() -> Message:
+            nonlocal taken
+            message = await receive()
+            if message["type"] == "http.request":
+                taken += len(message.get("body", b""))
+                if taken > self.max_body_bytes:
+                    raise _BodyTooLargeError
+            return message
+
+        return receive_limited
+
+    def _too_large(self) -> Problem:
+        return TooLarge(
+            f"The body may have {self.max_body_bytes:,} bytes (STRATA_MAX_BODY_BYTES): send fewer files, or use a "
+            "local or git workspace."
+        )
+
+
+class _BodyTooLargeError(Exception):
+    """A body without a length, or with a false one, passed the limit."""
+
+
+async def _refuse(problem: Problem, scope: Scope, send: Send) -> None:
+    body = problem_bytes(problem, scope.get("state", {}).get("request_id"))
+    headers = [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": problem.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _digest(key: bytes) -> bytes:
+    return hashlib.sha256(key).digest()
+
+
+def _host_name(host: bytes) -> str:
+    text = host.decode("latin-1").lower()
+    if text.startswith("["):
+        return text[1:].partition("]")[0]
+    return text.partition(":")[0]
+
+
+def _is_loopback(client: tuple[str, int] | None) -> bool:
+    """No address: a Unix socket or an in-process caller."""
+    if client is None:
+        return True
+    try:
+        address = ipaddress.ip_address(client[0])
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return (mapped or address).is_loopback

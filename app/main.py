@@ -1,0 +1,79 @@
+"""The only place that builds things."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.middleware import Middleware
+
+from app import __version__
+from app.api import answer_problems, contract, routes
+from app.context import Contexts
+from app.core.markdown import MarkdownReader
+from app.data.tables import load_models
+from app.data.texts import load_prose
+from app.gather import Known
+from app.guard import Guard
+from app.settings import Settings
+from app.stores.process import ProcessStore
+from app.telemetry import Telemetry, logger
+from app.wire.descriptor import MANAGED_DIRS
+from app.wire.requests import Server
+from app.workspaces.fence import Fence
+from app.workspaces.opening import Ground
+from app.workspaces.program import GitProgram
+
+DESCRIPTION = (
+    "A workspace goes in; system blocks with cache scopes, the CLAUDE.md message, and token and compaction state come "
+    "out, ready for messages.create."
+)
+
+
+def build_contexts(settings: Settings) -> Contexts:
+    """What answers requests, for the server and for the command line."""
+    managed = MANAGED_DIRS[settings.platform]
+    return Contexts(
+        ground=Ground(
+            fence=Fence.of([*map(str, settings.roots), managed]),
+            program=GitProgram(timeout_seconds=settings.git_timeout_seconds),
+            max_file_bytes=settings.max_file_bytes,
+        ),
+        known=Known(load_models(), load_prose(), MarkdownReader(), settings.max_context_tokens),
+        store=ProcessStore(settings.max_sessions, settings.session_idle_seconds, time.monotonic),
+        version=__version__,
+    )
+
+
+def server_facts(settings: Settings) -> Server:
+    today = dt.datetime.now().astimezone().date().isoformat()
+    return Server(settings.platform, str(settings.home) if settings.home else None, today)
+
+
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """The ASGI application. Without settings: those of the environment."""
+    settings = settings or Settings()
+    contexts = build_contexts(settings)
+    app = FastAPI(
+        title="Strata",
+        version=__version__,
+        description=DESCRIPTION,
+        openapi_url="/openapi.json",
+        redoc_url=None,
+        middleware=[
+            Middleware(Telemetry, log=logger(settings.log_level)),
+            Middleware(
+                Guard,
+                hosts=(*settings.allowed_hosts, settings.host),
+                keys=settings.api_keys,
+                max_body_bytes=settings.max_body_bytes,
+            ),
+        ],
+    )
+    app.include_router(routes(contexts, contexts.known.models, __version__, lambda: server_facts(settings)))
+    answer_problems(app)
+    written: dict[str, Any] = contract(app)
+    app.openapi = lambda: written  # type: ignore[method-assign]
+    return app

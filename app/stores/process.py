@@ -1,0 +1,37 @@
+"""Sessions in this process, bounded by count and idle time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cachetools import TTLCache
+
+from app.core.remembered import Remembered
+from app.stores.socket import Held
+
+
+class ProcessStore:
+    """Keeps at most ``most`` sessions, each until it was idle for ``idle_seconds``; ``clock`` is in seconds."""
+
+    def __init__(self, most: int, idle_seconds: float, clock: Callable[[], float]) -> None:
+        self._sessions: TTLCache[str, Held] = TTLCache(maxsize=most, ttl=idle_seconds, timer=clock)
+
+    async def load(self, key: str) -> Held:
+        held = self._sessions.get(key)
+        if held is None:
+            return Held(0, None)
+        self._sessions[key] = held
+        return held
+
+    async def save(self, key: str, remembered: Remembered, version: int) -> bool:
+        held = self._sessions.get(key)
+        if (held.version if held else 0) != version:
+            return False
+        self._sessions[key] = Held(version + 1, remembered)
+        return True
+
+    async def forget(self, key: str) -> bool:
+        return self._sessions.pop(key, None) is not None
+
+    async def ready(self) -> bool:
+        return True

@@ -1,0 +1,207 @@
+"""The core's words in, JSON out: plain values in the contract's order."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from app.core.assembly import Assembly, block_tokens
+from app.core.blocks import Block
+from app.core.facts import Notice
+from app.core.loading import MemoryFile
+from app.core.message import attachment_text
+from app.core.registry import BOUNDARY_NAME, Element
+from app.core.report import Row
+from app.core.tokens import bytes_per_token, rough
+
+Values = dict[str, Any]
+
+
+def context_answer(assembly: Assembly, session: Values, notices: Sequence[Notice]) -> Values:
+    """The body of a context answer. ``digest`` covers what reaches the model: ``request`` and ``headers``."""
+    request = _request(assembly)
+    headers = {"anthropic-beta": ",".join(assembly.planned.betas)} if assembly.planned.betas else {}
+    return {
+        "request": request,
+        "headers": headers,
+        "system_blocks": [_block(block) for block in assembly.blocks],
+        "sections": _sections(assembly.elements, assembly.blocks),
+        "user_context": {"entries": dict(assembly.user_context.entries), "text": assembly.user_context.text},
+        "memory": _memory(assembly),
+        "tokens": _tokens(assembly),
+        "compaction": _compaction(assembly),
+        "cache": _cache(assembly, request),
+        "session": session,
+        "warnings": [_notice(notice) for notice in (*notices, *assembly.notices)],
+        "digest": _sha256(to_bytes([request, headers])),
+    }
+
+
+def to_bytes(values: Any) -> bytes:
+    """JSON in UTF-8. Characters that UTF-8 cannot hold become U+FFFD."""
+    try:
+        return orjson.dumps(values)
+    except TypeError:
+        return orjson.dumps(_encodable(values))
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(one) for key, one in value.items()}
+    return [_encodable(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _text_sha256(text: str) -> str:
+    return _sha256(text.encode("utf-8", "replace"))
+
+
+def _request(assembly: Assembly) -> Values:
+    planned = assembly.planned
+    found: Values = {"model": assembly.facts.wire_model}
+    if planned.tools:
+        found["tools"] = list(planned.tools)
+    if planned.system:
+        found["system"] = list(planned.system)
+    return {**found, "messages": list(planned.messages)}
+
+
+def _block(block: Block) -> Values:
+    return {
+        "text": block.text,
+        "cache_scope": block.scope,
+        "sections": list(block.sections),
+        "tokens": rough(block.text),
+        "sha256": _text_sha256(block.text),
+    }
+
+
+def _sections(elements: Sequence[Element], blocks: Sequence[Block]) -> list[Values]:
+    counted = {
+        name: tokens for block in blocks for (name, _), tokens in zip(block.parts, block_tokens(block), strict=True)
+    }
+    return [
+        {
+            "name": element.name,
+            "kind": element.kind,
+            "reason": element.reason,
+            "origin": element.origin,
+            "present": element.name in counted,
+            "tokens": counted.get(element.name, 0),
+            "sha256": _text_sha256(element.text) if element.text and element.name in counted else None,
+        }
+        for element in elements
+        if element.name != BOUNDARY_NAME
+    ]
+
+
+def _memory(assembly: Assembly) -> Values:
+    raw = assembly.facts.request.memory.include_raw
+    counted = dict(assembly.user_context.tokens())
+    return {
+        "files": [_file(file, counted.get(f"memory:{file.path}", 0), raw=raw) for file in assembly.facts.memory.files],
+        "attachments": [_attachment(file, raw=raw) for file in assembly.facts.attached.files],
+        "report": [_row(row) for row in assembly.rows],
+    }
+
+
+def _file(file: MemoryFile, tokens: int, *, raw: bool) -> Values:
+    content = file.content.strip()
+    return {
+        "path": file.path,
+        "type": file.level.type,
+        "label": file.level.label,
+        "content": content,
+        **({"raw_content": file.raw} if raw else {}),
+        "parent": file.parent,
+        "globs": list(file.globs) or None,
+        "content_differs_from_disk": file.differs,
+        "depth": file.depth,
+        "tokens": tokens,
+        "sha256": _text_sha256(content),
+    }
+
+
+def _attachment(file: MemoryFile, *, raw: bool) -> Values:
+    text = attachment_text(file)
+    reason = "include" if file.parent else "conditional_rule" if file.globs else "nested"
+    return {
+        "path": file.path,
+        "type": file.level.type,
+        "content": file.content,
+        **({"raw_content": file.raw} if raw else {}),
+        "trigger": file.trigger,
+        "reason": reason,
+        "globs": list(file.globs) or None,
+        "parent": file.parent,
+        "text": text,
+        "tokens": rough(text, bytes_per_token(file.path)),
+        "sha256": _text_sha256(file.content),
+    }
+
+
+def _row(row: Row) -> Values:
+    return {
+        "path": row.path,
+        "verdict": row.verdict,
+        "reason": row.reason,
+        "parent": row.parent,
+        "line": row.line,
+        "tried": row.tried,
+        "hint": row.hint,
+    }
+
+
+def _notice(notice: Notice) -> Values:
+    return {"code": notice.code, "message": notice.message, "where": notice.where}
+
+
+def _tokens(assembly: Assembly) -> Values:
+    count = assembly.tokens
+    return {
+        "used": count.used,
+        "method": "rough",
+        "parts": [{"part": part.name, "tokens": part.tokens} for part in count.parts],
+        "anchored_on": count.anchored_on,
+        "calibration": None,
+    }
+
+
+def _compaction(assembly: Assembly) -> Values:
+    state = assembly.compaction
+    return {
+        "window": state.window,
+        "effective_window": state.effective_window,
+        "threshold": state.threshold,
+        "percent_left": state.percent_left,
+        "percent_of_window": state.percent_of_window,
+        "percent_of_model_window": state.percent_of_model_window,
+        "is_above_warning": state.is_above_warning,
+        "is_above_error": state.is_above_error,
+        "is_above_auto_compact": state.is_above_auto_compact,
+        "is_at_blocking_limit": state.is_at_blocking_limit,
+        "should_compact": state.should_compact,
+        "breaker": {"state": state.breaker.state, "consecutive_failures": state.breaker.consecutive_failures},
+        "explain": list(state.explain),
+    }
+
+
+def _cache(assembly: Assembly, request: Values) -> Values:
+    prefix = {key: value for key, value in request.items() if key in {"tools", "system"}}
+    return {
+        "mode": assembly.mode,
+        "breakpoints": [
+            {"at": one.at, "tokens": one.tokens, "below_minimum": one.below_minimum}
+            for one in assembly.planned.breakpoints
+        ],
+        "prefix_sha256": _sha256(to_bytes(prefix)),
+        "previous": {"hit": None, "first_change": None, "cause": None},
+    }

@@ -1,0 +1,264 @@
+"""JSON in, the core's words out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, Tag, ValidationError, field_validator
+
+from app.core import facts
+from app.errors import InvalidRequest, NotJson
+from app.wire.base import Strict, alternative
+from app.wire.descriptor import AbsolutePath, Path, Workspace
+from app.workspaces.opening import Source
+
+LONGEST_TEXT = 1024 * 1024
+"""Characters of one prompt text. Files have a limit of their own and are reported; messages may hold more."""
+
+SettingText = Annotated[str, Field(max_length=LONGEST_TEXT)]
+Freshness = Literal["session", "validate", "reload"]
+_DATE = r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$"
+
+
+class McpServer(Strict):
+    name: Annotated[str, Field(min_length=1, max_length=256)]
+    status: Literal["connected", "pending", "failed", "disabled"] = "connected"
+    instructions: str | None = None
+
+
+class Usage(BaseModel):
+    """The API's usage of one response; figures this service does not know are left aside."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    input_tokens: Annotated[int, Field(ge=0)] | None = None
+    cache_creation_input_tokens: Annotated[int, Field(ge=0)] | None = None
+    cache_read_input_tokens: Annotated[int, Field(ge=0)] | None = None
+    output_tokens: Annotated[int, Field(ge=0)] | None = None
+
+
+class MessageMeta(Strict):
+    """``compact_boundary``: the conversation was compacted here; usage before it does not count."""
+
+    compact_boundary: bool = False
+
+
+class Message(Strict):
+    """A Messages API message. ``id`` is the response's id; it, ``usage`` and ``meta`` do not reach the model."""
+
+    role: Literal["user", "assistant", "system"]
+    content: Annotated[
+        Annotated[str, Tag("as:text")] | Annotated[list[dict[str, Any]], Tag("as:a_list_of_blocks")],
+        alternative(text=str, a_list_of_blocks=list),
+    ]
+    id: str | None = None
+    usage: Usage | None = None
+    meta: (
+        Annotated[
+            Annotated[bool, Tag("as:true_or_false")] | Annotated[MessageMeta, Tag("as:an_object")],
+            alternative(true_or_false=bool, an_object=dict),
+        ]
+        | None
+    ) = None
+
+    @field_validator("content")
+    @classmethod
+    def _has_types(cls, value: str | list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+        if isinstance(value, list) and any(not isinstance(block.get("type"), str) for block in value):
+            raise ValueError("every content block needs a type, such as text")
+        return value
+
+
+class Touch(Strict):
+    path: Path
+    event: Literal["read", "write", "edit", "shell"] = "read"
+
+
+class SystemPrompt(Strict):
+    custom: SettingText | None = None
+    append: SettingText | None = None
+    memory_mechanics: SettingText | None = None
+    attribution_header: SettingText | None = None
+    prefix: SettingText | None = None
+    simple: bool = False
+
+
+class Settings(Strict):
+    """What the dynamic sections say. ``function_result_clearing``: how many recent tool results are kept."""
+
+    output_style: SettingText | None = None
+    language: SettingText | None = None
+    scratchpad_dir: AbsolutePath | None = None
+    function_result_clearing: Annotated[int, Field(ge=1)] | None = None
+    summarize_tool_results: bool = False
+    model_override: SettingText | None = None
+    include_git_instructions: bool | None = None
+    interactive: bool = False
+    mcp_instruction_limit: Annotated[int, Field(ge=1)] = 2048
+    cache_breaker: SettingText | None = None
+
+
+class Memory(Strict):
+    enabled: bool = True
+    bare: bool = False
+    from_additional_directories: bool = False
+    allow_external_includes: bool = False
+    include_boundary: Literal["repository", "cwd"] = "repository"
+    exclude: list[str] = []
+    walk_stop: AbsolutePath | None = None
+    auto_memory: bool = True
+    auto_memory_dir: AbsolutePath | None = None
+    team_memory_dir: AbsolutePath | None = None
+    agents_md: Literal["off", "fallback", "both"] = "off"
+    trigger_events: list[Literal["read", "write", "edit", "shell"]] = ["read"]
+    include_raw: bool = False
+
+
+class Cache(Strict):
+    enabled: bool = True
+    ttl: Literal["5m", "1h"] = "5m"
+    scope: Literal["auto", "org", "off"] = "auto"
+    scope_on_wire: bool = False
+    layout: Literal["classic", "late"] = "classic"
+
+
+class Tokens(Strict):
+    """Numbers out of range are ignored with a warning: they come from environments."""
+
+    method: Literal["rough", "exact", "auto"] = "rough"
+    max_context_tokens: int | None = None
+    disable_1m: bool = False
+    auto_compact: bool = True
+    percent_override: float | None = None
+
+
+class ContextRequest(Strict):
+    """The body of ``POST /v1/context``."""
+
+    workspace: Workspace
+    model: Annotated[str, Field(min_length=1, max_length=512)]
+    provider: Literal["anthropic", "bedrock", "vertex", "foundry", "custom"] = "anthropic"
+    session_id: Annotated[str, Field(min_length=1, max_length=128)] | None = None
+    date: Annotated[str, Field(pattern=_DATE)] | None = None
+    tools: list[dict[str, Any]] = []
+    mcp_servers: list[McpServer] = []
+    messages: list[Message] = []
+    touched: list[Touch] = []
+    system_prompt: SystemPrompt = SystemPrompt()
+    settings: Settings = Settings()
+    setting_sources: list[Literal["user", "project", "local"]] = ["user", "project", "local"]
+    memory: Memory = Memory()
+    cache: Cache = Cache()
+    tokens: Tokens = Tokens()
+    freshness: Freshness | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """What the server adds where the descriptor is silent. ``today`` is ``YYYY-MM-DD`` in the server's zone."""
+
+    platform: facts.Platform
+    home: str | None
+    today: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A request in the core's words, with where its workspace is and which session it belongs to."""
+
+    source: Source
+    request: facts.Request
+    session_id: str | None
+    freshness: Freshness
+
+
+def parse_context_request(body: bytes) -> ContextRequest:
+    """Raises NotJson or InvalidRequest, the latter with a JSON pointer for each fault."""
+    try:
+        return ContextRequest.model_validate_json(body)
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_input=False)
+    if faults[0]["type"] == "json_invalid":
+        raise NotJson(f"{faults[0]['msg']}. Send one JSON object in UTF-8.")
+    errors = [
+        {"pointer": _pointer(fault["loc"]), "message": _message(fault["msg"], fault["type"])} for fault in faults[:50]
+    ]
+    first = errors[0]
+    raise InvalidRequest(f"{first['pointer'] or 'The body'}: {first['message']}", errors=errors)
+
+
+def _pointer(place: Sequence[int | str]) -> str:
+    """RFC 6901. Names of a union's alternatives are no part of the document."""
+    steps = [text for text in map(str, place) if not text.startswith(("as:", "function-", "tagged-union"))]
+    return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
+
+
+def _message(text: str, kind: str) -> str:
+    if kind == "extra_forbidden":
+        return "there is no such field: check its spelling, or remove it"
+    return re.sub(r"^Value error, ", "", text)
+
+
+def to_ask(body: ContextRequest, server: Server, betas: Sequence[str]) -> Ask:
+    client = body.workspace.client(server.platform, server.home)
+    return Ask(
+        source=body.workspace.opened_as(),
+        request=facts.Request(
+            client=client,
+            model=body.model,
+            date=body.date or server.today,
+            provider=body.provider,
+            tools=tuple(body.tools),
+            mcp_servers=tuple(
+                facts.McpServer(one.name, one.status, one.instructions or "") for one in body.mcp_servers
+            ),
+            messages=tuple(_core_message(one) for one in body.messages),
+            touched=tuple(facts.Touch(one.path, one.event) for one in body.touched),
+            prompt=facts.PromptOptions(**body.system_prompt.model_dump()),
+            settings=_core_settings(body.settings),
+            overrides=facts.Overrides(
+                body.settings.output_style, body.settings.language, body.settings.include_git_instructions
+            ),
+            setting_sources=tuple(dict.fromkeys(body.setting_sources)),
+            memory=_core_memory(body.memory),
+            cache=facts.CacheOptions(**body.cache.model_dump()),
+            tokens=facts.TokenOptions(**body.tokens.model_dump()),
+            betas=tuple(betas),
+        ),
+        session_id=body.session_id,
+        freshness=body.freshness or ("session" if body.session_id else "validate"),
+    )
+
+
+def _core_message(message: Message) -> facts.Message:
+    usage = message.usage
+    return facts.Message(
+        role=message.role,
+        content=message.content if isinstance(message.content, str) else tuple(message.content),
+        response_id=message.id,
+        usage=facts.Usage(**{key: value or 0 for key, value in usage.model_dump().items()}) if usage else None,
+        boundary=isinstance(message.meta, MessageMeta) and message.meta.compact_boundary,
+    )
+
+
+def _core_settings(settings: Settings) -> facts.SessionSettings:
+    return facts.SessionSettings(
+        scratchpad_dir=settings.scratchpad_dir,
+        function_result_clearing=settings.function_result_clearing,
+        summarize_tool_results=settings.summarize_tool_results,
+        model_override=settings.model_override,
+        interactive=settings.interactive,
+        mcp_instruction_limit=settings.mcp_instruction_limit,
+        cache_breaker=settings.cache_breaker,
+    )
+
+
+def _core_memory(memory: Memory) -> facts.MemoryOptions:
+    return facts.MemoryOptions(
+        **memory.model_dump(exclude={"exclude", "trigger_events"}),
+        exclude=tuple(memory.exclude),
+        trigger_events=tuple(memory.trigger_events),
+    )

@@ -1,0 +1,224 @@
+"""The answer as the contract writes it down. Answers are built as plain values; a test holds them to these models."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from app.wire.base import Strict
+
+
+class Request(Strict):
+    """A Messages API body apart from ``max_tokens``."""
+
+    model: str
+    tools: list[dict[str, Any]] | None = None
+    system: list[dict[str, Any]] | None = None
+    messages: list[dict[str, Any]]
+
+
+class SystemBlock(Strict):
+    text: str
+    cache_scope: Literal["global", "org"] | None
+    sections: list[str]
+    tokens: int
+    sha256: str
+
+
+class SectionRow(Strict):
+    """``tokens`` and ``sha256`` are of the text as it stands in its block."""
+
+    name: str
+    kind: Literal["static", "cached", "uncached"]
+    reason: str | None
+    origin: Literal["computed", "remembered"]
+    present: bool
+    tokens: int
+    sha256: str | None
+
+
+class UserContext(Strict):
+    entries: dict[str, str]
+    text: str
+
+
+FileType = Literal["Managed", "User", "Project", "Local", "AutoMem", "TeamMem"]
+
+
+class MemoryFile(Strict):
+    path: str
+    type: FileType
+    label: str
+    content: str
+    raw_content: str | None = None
+    parent: str | None
+    globs: list[str] | None
+    content_differs_from_disk: bool
+    depth: int
+    tokens: int
+    sha256: str
+
+
+class Attachment(Strict):
+    path: str
+    type: FileType
+    content: str
+    raw_content: str | None = None
+    trigger: str
+    reason: Literal["nested", "conditional_rule", "include"]
+    globs: list[str] | None
+    parent: str | None
+    text: str
+    tokens: int
+    sha256: str
+
+
+class ReportRow(Strict):
+    """``line`` counts from 1; ``tried`` is the path that was looked for; ``hint`` is the one edit that would help."""
+
+    path: str
+    verdict: Literal["loaded", "skipped", "withheld"]
+    reason: str | None
+    parent: str | None
+    line: int | None
+    tried: str | None
+    hint: str | None
+
+
+class Memory(Strict):
+    files: list[MemoryFile]
+    attachments: list[Attachment]
+    report: list[ReportRow]
+
+
+class Part(Strict):
+    part: str
+    tokens: int
+
+
+class Tokens(Strict):
+    """``parts`` add up to ``used``; ``anchored_on`` is the index of the message whose usage was taken."""
+
+    used: int
+    method: Literal["rough"]
+    parts: list[Part]
+    anchored_on: int | None
+    calibration: float | None
+
+
+class Breaker(Strict):
+    state: Literal["closed", "open", "half_open"]
+    consecutive_failures: int
+
+
+class Compaction(Strict):
+    window: int
+    effective_window: int
+    threshold: int
+    percent_left: int
+    percent_of_window: int
+    percent_of_model_window: int
+    is_above_warning: bool
+    is_above_error: bool
+    is_above_auto_compact: bool
+    is_at_blocking_limit: bool
+    should_compact: bool
+    breaker: Breaker
+    explain: list[str]
+
+
+class Breakpoint(Strict):
+    at: str
+    tokens: int
+    below_minimum: bool
+
+
+class FirstChange(Strict):
+    block: int
+    section: str | None
+    offset: int
+    before: str
+    after: str
+
+
+class Previous(Strict):
+    hit: bool | None
+    first_change: FirstChange | None
+    cause: str | None
+
+
+class Cache(Strict):
+    mode: Literal["global", "tool_based", "org", "off"]
+    breakpoints: list[Breakpoint]
+    prefix_sha256: str
+    previous: Previous
+
+
+class Session(Strict):
+    id: str | None
+    new: bool
+    section_hits: int
+    section_misses: int
+
+
+class Warning_(Strict):  # noqa: N801 - the contract's noun is Python's built-in
+    code: str
+    message: str
+    where: str
+
+
+class ContextAnswer(Strict):
+    request: Request
+    headers: dict[str, str]
+    system_blocks: list[SystemBlock]
+    sections: list[SectionRow]
+    user_context: UserContext
+    memory: Memory
+    tokens: Tokens
+    compaction: Compaction
+    cache: Cache
+    session: Session
+    warnings: list[Warning_]
+    digest: str
+
+
+class ModelRow(Strict):
+    """One row of the model table; sizes in tokens."""
+
+    id: str
+    name: str | None
+    family: str | None
+    api_window: int
+    client_window: int
+    max_output: int
+    min_cache: int
+    tokenizer: int
+    cutoff: str | None
+    supports_1m: bool
+
+
+class Models(Strict):
+    models: list[ModelRow]
+    aliases: dict[str, str]
+    default: ModelRow
+
+
+class Health(Strict):
+    status: Literal["ok", "unavailable"]
+    version: str
+    checks: dict[str, bool] | None = None
+
+
+class Fault(Strict):
+    pointer: str
+    message: str
+
+
+class ProblemBody(Strict):
+    """RFC 9457. ``detail`` says what to do; ``errors`` point into the body."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    errors: list[Fault]
+    request_id: str | None

@@ -1,0 +1,177 @@
+"""One commit of a repository on this server, read without a checkout."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Mapping
+
+from app.core.facts import Content, GitFacts, GitRoots, Kind, Node
+from app.core.paths import Paths
+from app.errors import InvalidRequest, WorkspaceNotFound
+from app.workspaces.fence import SERVER_PATHS, Fence
+from app.workspaces.inline import bounded
+from app.workspaces.local import LocalWorkspace
+from app.workspaces.objects import Objects, TreeEntry, parse_tree
+from app.workspaces.program import (
+    BRANCHES,
+    REFS,
+    USER,
+    GitProgram,
+    default_branch,
+    detached,
+    lines_of,
+    log_of,
+    text_of,
+)
+from app.workspaces.repository import Repository, is_contained, named_repository
+from app.workspaces.resolving import Entry, Resolver, is_text, refused
+
+S_IFGITLINK = 0o160000  # a submodule
+TREE_LIMIT_BYTES = 16_777_216
+LINK_LIMIT_BYTES = 4_096
+CONFIG_LIMIT_BYTES = 1_048_576
+MOUNT = "/repo"
+
+
+class GitWorkspace:
+    """The tree of commit ``ref`` of ``repository``, seen at ``mount``.
+
+    Nothing exists outside the mount but the folders above it; a link that leaves the mount leads nowhere. Submodules
+    are empty folders. Raises WorkspaceNotFound when there is no such repository inside ``fence`` or no such commit,
+    GitUnavailable when git does not answer, InvalidRequest when the mount is not an absolute POSIX path.
+    """
+
+    def __init__(
+        self,
+        repository: str,
+        ref: str,
+        mount: str = MOUNT,
+        *,
+        fence: Fence,
+        program: GitProgram,
+        max_file_bytes: int,
+    ) -> None:
+        self.paths = Paths()
+        if not self.paths.is_absolute(mount):
+            raise InvalidRequest(f"The mount {mount} must be an absolute path with slashes, such as {MOUNT}.")
+        self._mount = self.paths.normal(mount)
+        self._limit = max_file_bytes
+        self._program = program
+        self._repository = _opened_repository(repository, fence, program)
+        self._commit, self._branch = self._resolved(ref)
+        self._objects = Objects(self._repository, program)
+        self._trees: dict[str, Mapping[str, TreeEntry]] = {}  # by real path
+        self._files: dict[str, str] = {}  # ids by real path
+        self._resolver = Resolver(self.paths, self._entry)
+
+    def look(self, path: str) -> Node:
+        node = self._resolver.resolve(path)
+        left = node.kind is Kind.DIRECTORY and not self._is_mounted(node.real) and node.real != self.paths.normal(path)
+        return Node(Kind.DANGLING, node.real) if left else node
+
+    def read(self, path: str) -> Content:
+        node = self.look(path)
+        if node.kind is not Kind.FILE:
+            return refused(node.kind)
+        if node.size > self._limit:
+            return Content(None, "budget")
+        data = self._objects.contents(self._files[node.real])
+        return refused(Kind.UNREADABLE) if data is None else bounded(data, self._limit)
+
+    def names(self, path: str) -> tuple[str, ...]:
+        node = self.look(path)
+        if node.kind is not Kind.DIRECTORY:
+            return ()
+        if self._is_mounted(node.real):
+            return tuple(sorted(self._tree(node.real)))
+        return (next(self.paths.name(p) for p in self.paths.chain(self._mount) if self.paths.parent(p) == node.real),)
+
+    def roots(self, cwd: str) -> GitRoots | None:
+        return GitRoots(self._mount) if self._is_mounted(self.look(cwd).real) else None
+
+    def git(self, cwd: str) -> GitFacts | None:
+        """The commit's own history, with a clean status."""
+        roots = self.roots(cwd)
+        if roots is None:
+            return None
+        queries = (REFS, log_of(self._commit), USER)
+        refs, log, user = self._program.ask(self._repository, queries, self._repository.git_dir)
+        branch = self._branch or detached(lines_of(log))
+        default = default_branch(lines_of(refs), self._branch)
+        return GitFacts(roots, branch, default, status="", log=lines_of(log), user=text_of(user) or None)
+
+    def close(self) -> None:
+        self._objects.close()
+
+    def _is_mounted(self, real: str) -> bool:
+        return self.paths.within(real, self._mount)
+
+    def _resolved(self, ref: str) -> tuple[str, str | None]:
+        """The commit's id, and the short name of the branch that ``ref`` is."""
+        missing = WorkspaceNotFound(
+            f"The repository has no commit {ref!r}. Give a branch, a tag or a commit id as ref."
+        )
+        if not ref or ref.startswith("-") or not ref.isprintable() or not is_text(ref):
+            raise missing
+        verify = ("rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}")
+        full_name = ("rev-parse", "--symbolic-full-name", "--verify", "--end-of-options", ref)
+        commit, name = self._program.ask(self._repository, (verify, full_name), self._repository.git_dir)
+        found = text_of(commit)
+        if not found:
+            raise missing
+        full = text_of(name) or ""
+        return found, full.removeprefix(BRANCHES) if full.startswith(BRANCHES) else None
+
+    def _entry(self, path: str) -> Entry | None:
+        if self.paths.within(self._mount, path):
+            return Entry(Kind.DIRECTORY)
+        folder = self.paths.parent(path)
+        if not self._is_mounted(folder):
+            return None
+        entry = self._tree(folder).get(self.paths.name(path))
+        return None if entry is None else self._described(path, entry)
+
+    def _described(self, path: str, entry: TreeEntry) -> Entry:
+        if entry.type == S_IFGITLINK:
+            self._trees[path] = {}
+            return Entry(Kind.DIRECTORY)
+        found = self._objects.describe(entry.id)
+        if found is None:
+            return Entry(Kind.UNREADABLE)
+        if entry.type == stat.S_IFDIR:
+            return self._folder(path, entry.id, found.size)
+        if entry.type == stat.S_IFLNK:
+            return Entry(Kind.DANGLING, target=self._target(entry.id, found.size))
+        self._files[path] = entry.id
+        return Entry(Kind.FILE, found.size)
+
+    def _folder(self, path: str, tree: str, size: int) -> Entry:
+        data = self._objects.contents(tree) if size <= TREE_LIMIT_BYTES else None
+        if data is None:
+            return Entry(Kind.UNREADABLE)
+        self._trees[path] = parse_tree(data, len(self._commit) // 2)
+        return Entry(Kind.DIRECTORY)
+
+    def _tree(self, real: str) -> Mapping[str, TreeEntry]:
+        if real == self._mount and real not in self._trees:
+            root = self._objects.describe(f"{self._commit}^{{tree}}")
+            if root is not None:
+                self._folder(real, root.id, root.size)
+        return self._trees.get(real, {})
+
+    def _target(self, blob: str, size: int) -> str:
+        """Where a link points; empty, which leads nowhere, when no path can be like that."""
+        data = self._objects.contents(blob) if size <= LINK_LIMIT_BYTES else None
+        target = (data or b"").decode("utf-8", "surrogateescape")
+        return target if is_text(target) else ""
+
+
+def _opened_repository(path: str, fence: Fence, program: GitProgram) -> Repository:
+    server = LocalWorkspace(fence, SERVER_PATHS, CONFIG_LIMIT_BYTES, program)
+    found = named_repository(server, path)
+    if found is None or not is_contained(server, found):
+        raise WorkspaceNotFound(
+            f"There is no git repository at {path} that this service may read. "
+            "Give the path of a repository inside the service's roots (STRATA_ROOTS)."
+        )
+    return found

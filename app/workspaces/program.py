@@ -1,0 +1,210 @@
+"""The git program, run so that a repository made by a stranger can neither run nor reach anything.
+
+Needs git 2.36 or later. Nothing but the repository's own configuration is read, and what in it names a command or
+another place is overruled.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.core.facts import GitFacts
+from app.errors import GitUnavailable
+from app.workspaces.collecting import Output, collect, stop
+from app.workspaces.repository import Repository
+
+Setting = tuple[str, str]
+Query = tuple[str, ...]
+
+SETTINGS: tuple[Setting, ...] = (
+    ("core.hooksPath", os.devnull),
+    ("core.fsmonitor", "false"),
+    ("core.quotePath", "false"),
+    ("core.attributesFile", os.devnull),
+    ("core.excludesFile", os.devnull),
+    ("protocol.allow", "never"),
+    ("safe.directory", "*"),
+    ("log.showSignature", "false"),
+    ("log.mailmap", "false"),
+    ("status.branch", "false"),
+    ("status.submoduleSummary", "false"),
+    ("color.ui", "false"),
+    ("color.status", "false"),
+    ("color.diff", "false"),
+    ("i18n.logOutputEncoding", "UTF-8"),
+)
+BRANCH: Query = ("symbolic-ref", "--short", "-q", "HEAD")
+USER: Query = ("config", "--no-includes", "user.name")
+STATUS: Query = ("status", "--short", "--ignore-submodules=all")
+KEYS: Query = ("config", "--list", "--name-only", "-z")
+REMOTE_HEAD = "refs/remotes/origin/HEAD"
+REMOTE_BRANCHES = "refs/remotes/origin/"
+BRANCHES = "refs/heads/"
+USUAL_BRANCHES = ("main", "master")
+REFS: Query = (
+    "for-each-ref",
+    "--format=%(refname) %(symref)",
+    REMOTE_HEAD,
+    *(BRANCHES + name for name in USUAL_BRANCHES),
+    *(REMOTE_BRANCHES + name for name in USUAL_BRANCHES),
+)
+
+
+def log_of(commit: str) -> Query:
+    return ("log", "--oneline", "-n", "5", "--no-decorate", "--no-show-signature", "--no-color", commit, "--")
+
+
+@dataclass(frozen=True, slots=True)
+class GitProgram:
+    """``executable`` is looked for in PATH. One deadline holds for all queries of a snapshot together."""
+
+    executable: str = "git"
+    timeout_seconds: float = 5.0
+    output_limit_bytes: int = 65_536
+
+    def snapshot(self, repository: Repository, cwd: str) -> GitFacts:
+        """What git says of the checkout at ``cwd``; a field is None when git gave no answer to it in time."""
+        deadline = time.monotonic() + self.timeout_seconds
+        roots = repository.roots
+        settings = self._disarming(repository, cwd, deadline) if repository.has_checkout else None
+        queries = (BRANCH, REFS, log_of("HEAD"), USER, *(() if settings is None else (STATUS,)))
+        try:
+            running = self._start_all(repository, queries, cwd, settings or ())
+        except GitUnavailable:
+            return GitFacts(roots=roots)
+        branch, refs, log, user, *status = collect(running, deadline, self.output_limit_bytes)
+        current = text_of(branch)
+        return GitFacts(
+            roots=roots,
+            branch=current or detached(lines_of(log)),
+            default_branch=default_branch(lines_of(refs), current),
+            status=text_of(status[0]) if status else None,
+            log=lines_of(log),
+            user=text_of(user) or None,
+        )
+
+    def ask(self, repository: Repository, queries: Sequence[Query], cwd: str) -> tuple[Output, ...]:
+        """The answers to ``queries``, asked together. Raises GitUnavailable when one is missing at the deadline."""
+        deadline = time.monotonic() + self.timeout_seconds
+        outputs = collect(self._start_all(repository, queries, cwd), deadline, self.output_limit_bytes)
+        answered = tuple(output for output in outputs if output is not None)
+        if len(answered) < len(outputs):
+            raise GitUnavailable(f"git did not answer within {self.timeout_seconds:g} seconds. Try again later.")
+        return answered
+
+    def start(
+        self,
+        repository: Repository,
+        query: Query,
+        cwd: str,
+        *,
+        stdin: int = subprocess.DEVNULL,
+        settings: Sequence[Setting] = (),
+    ) -> subprocess.Popen[bytes]:
+        """One git process, its standard output a pipe. Raises GitUnavailable when it cannot be started."""
+        command = [self.executable, "--no-pager", *query]
+        try:
+            return subprocess.Popen(
+                command,
+                bufsize=0,
+                cwd=cwd,
+                env=_environment(repository, (*SETTINGS, *settings)),
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise GitUnavailable("The git program cannot be started here. Install git 2.36 or later.") from error
+
+    def _start_all(
+        self, repository: Repository, queries: Sequence[Query], cwd: str, settings: Sequence[Setting] = ()
+    ) -> list[subprocess.Popen[bytes]]:
+        running: list[subprocess.Popen[bytes]] = []
+        try:
+            for query in queries:
+                running.append(self.start(repository, query, cwd, settings=settings))  # noqa: PERF401 - kept for stop
+        except GitUnavailable:
+            for process in running:
+                stop(process)
+            raise
+        return running
+
+    def _disarming(self, repository: Repository, cwd: str, deadline: float) -> tuple[Setting, ...] | None:
+        """Settings that switch off every filter command of the repository; None when they cannot be known."""
+        config = repository.config
+        if config is not None and not any(word in config.lower() for word in ("filter", "include")):
+            return ()
+        try:
+            (keys,) = collect(self._start_all(repository, (KEYS,), cwd), deadline, self.output_limit_bytes)
+        except GitUnavailable:
+            return None
+        if keys is None or keys.status != 0:
+            return None
+        drivers = {
+            key.removeprefix("filter.").rpartition(".")[0]
+            for key in os.fsdecode(keys.data).split("\0")
+            if key.startswith("filter.")
+        }
+        off = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
+        return tuple((f"filter.{driver}.{key}", value) for driver in sorted(drivers) for key, value in off)
+
+
+def _environment(repository: Repository, settings: Sequence[Setting]) -> dict[str, str]:
+    environment = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": "/nonexistent",
+        "LC_ALL": "C",
+        "GIT_DIR": repository.git_dir,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_ALLOW_PROTOCOL": "",  # a repository's protocol.NAME.allow overrules protocol.allow, but not this
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_CONFIG_COUNT": str(len(settings)),  # not -c: the name of a filter may hold "="
+    }
+    if "SYSTEMROOT" in os.environ:
+        environment["SYSTEMROOT"] = os.environ["SYSTEMROOT"]
+    if repository.roots is not None and repository.has_checkout:
+        environment["GIT_WORK_TREE"] = repository.roots.toplevel  # else core.worktree may name any folder
+    for number, (key, value) in enumerate(settings):
+        environment[f"GIT_CONFIG_KEY_{number}"] = key
+        environment[f"GIT_CONFIG_VALUE_{number}"] = value
+    return environment
+
+
+def text_of(output: Output | None) -> str | None:
+    """The answer without its last line end; None when there is none. A cut one ends with its last whole line."""
+    if output is None or output.status not in (0, None):
+        return None
+    data = output.data.rpartition(b"\n")[0] if output.is_cut else output.data
+    return data.decode("utf-8", "replace").rstrip("\n")
+
+
+def lines_of(output: Output | None) -> tuple[str, ...]:
+    text = text_of(output)
+    return tuple(text.split("\n")) if text else ()
+
+
+def detached(log: Sequence[str]) -> str | None:
+    """The name for a checkout without a branch: ``HEAD`` and the short id of its commit."""
+    return f"HEAD {log[0].split(' ')[0]}" if log else None
+
+
+def default_branch(refs: Sequence[str], current: str | None) -> str | None:
+    """The branch that ``origin`` calls its head, else main or master if there is one, else the current one."""
+    known = dict(line.split(" ", 1) for line in refs)
+    head = known.get(REMOTE_HEAD, "")
+    if head.startswith(REMOTE_BRANCHES):
+        return head.removeprefix(REMOTE_BRANCHES)
+    for name in USUAL_BRANCHES:
+        if BRANCHES + name in known or REMOTE_BRANCHES + name in known:
+            return name
+    return current

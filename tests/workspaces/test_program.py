@@ -1,0 +1,328 @@
+"""The git program: what it tells, and that strangers' repositories can make it do nothing else."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from app.core.facts import GitFacts, GitRoots
+from app.workspaces.fence import Fence
+from app.workspaces.local import LocalWorkspace
+from app.workspaces.program import GitProgram
+from tests.reference.programs import first_commit, git
+from tests.workspaces.trees import POSIX, PROGRAM
+
+
+def facts(cwd: Path, program: GitProgram = PROGRAM, fence: Path | None = None) -> GitFacts:
+    found = LocalWorkspace(Fence.of([str(fence or "/")]), POSIX, 100_000, program).git(str(cwd))
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "r"
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    (folder / "a.txt").write_text("one\n")
+    git(folder, "add", ".")
+    git(folder, "commit", "--quiet", "-m", "first: größer")
+    return folder
+
+
+def short_id(repository: Path, ref: str = "HEAD") -> str:
+    return git(repository, "rev-parse", "--short", ref)
+
+
+def test_a_clean_checkout(repository: Path) -> None:
+    assert facts(repository) == GitFacts(
+        roots=GitRoots(str(repository)),
+        branch="main",
+        default_branch="main",
+        status="",
+        log=(f"{short_id(repository)} first: größer",),
+        user=None,
+    )
+
+
+def test_outside_a_repository_there_is_nothing(tmp_path: Path) -> None:
+    assert LocalWorkspace(Fence.of([str(tmp_path)]), POSIX, 100, PROGRAM).git(str(tmp_path)) is None
+
+
+def test_the_status_is_short_relative_and_unquoted(repository: Path) -> None:
+    (repository / "sub").mkdir()
+    (repository / "a.txt").write_text("other\n")
+    (repository / "sub" / "größer 文.md").write_text("new")
+    assert facts(repository).status == " M a.txt\n?? sub/"
+    assert facts(repository / "sub").status == " M ../a.txt\n?? ./"
+    git(repository, "add", "sub")
+    assert facts(repository).status == ' M a.txt\nA  "sub/größer 文.md"'
+
+
+def test_at_most_five_commits_newest_first(repository: Path) -> None:
+    for number in range(6):
+        git(repository, "commit", "--quiet", "--allow-empty", "-m", f"number {number}")
+    assert [line.split(" ", 1)[1] for line in facts(repository).log] == [f"number {n}" for n in (5, 4, 3, 2, 1)]
+
+
+def test_a_repository_without_commits(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet", "--initial-branch=trunk")
+    assert facts(tmp_path) == GitFacts(GitRoots(str(tmp_path)), "trunk", "trunk", "", (), None)
+
+
+def test_a_detached_head_is_told_by_its_commit(repository: Path) -> None:
+    git(repository, "checkout", "--quiet", "--detach")
+    assert facts(repository).branch == f"HEAD {short_id(repository)}"
+    assert facts(repository).default_branch == "main"
+
+
+def test_the_default_branch_is_what_origin_says_then_a_usual_name_then_the_current_one(repository: Path) -> None:
+    git(repository, "checkout", "--quiet", "-b", "topic")
+    assert facts(repository).default_branch == "main"
+    git(repository, "branch", "-m", "main", "master")
+    assert facts(repository).default_branch == "master"
+    git(repository, "branch", "-D", "master")
+    assert facts(repository).default_branch == "topic"
+    git(repository, "update-ref", "refs/remotes/origin/main", "HEAD")
+    assert facts(repository).default_branch == "main"
+    git(repository, "update-ref", "refs/remotes/origin/next/trunk", "HEAD")
+    git(repository, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/next/trunk")
+    assert facts(repository).default_branch == "next/trunk"
+
+
+def test_the_user_is_the_repositorys_own(repository: Path, tmp_path: Path) -> None:
+    git(repository, "config", "user.name", "Grace Größer")
+    assert facts(repository).user == "Grace Größer"
+    (tmp_path / "other").write_text("[user]\nname = Somebody Else\n")
+    git(repository, "config", "--unset", "user.name")
+    git(repository, "config", "include.path", str(tmp_path / "other"))
+    assert facts(repository).user is None
+
+
+def test_a_worktree_of_a_bare_repository_has_a_status(tmp_path: Path) -> None:
+    git(tmp_path / "r.git", "init", "--quiet", "--bare", "--initial-branch=main")
+    first_commit(tmp_path / "r.git")
+    git(tmp_path / "r.git", "worktree", "add", "--quiet", "-b", "side", str(tmp_path / "side"))
+    (tmp_path / "side" / "new").write_text("")
+    found = facts(tmp_path / "side")
+    assert (found.roots, found.branch, found.status) == (
+        GitRoots(str(tmp_path / "side"), str(tmp_path / "r.git"), bare=True),
+        "side",
+        "?? new",
+    )
+
+
+def test_a_folder_that_only_holds_a_bare_repository_has_no_status(tmp_path: Path) -> None:
+    git(tmp_path / ".git", "init", "--quiet", "--bare", "--initial-branch=main")
+    first_commit(tmp_path / ".git")
+    found = facts(tmp_path)
+    assert (found.branch, found.status, len(found.log)) == ("main", None, 1)
+
+
+def test_a_submodule_is_told_on_its_own(repository: Path, tmp_path: Path) -> None:
+    git(repository, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(repository), "lib")
+    (repository / "lib" / "new").write_text("")
+    assert facts(repository / "lib").status == "?? new"
+    assert "lib" in (facts(repository).status or "")
+    assert facts(repository / "lib").roots == GitRoots(str(repository / "lib"))
+
+
+def test_another_owners_repository_is_read(repository: Path) -> None:
+    if os.geteuid() == 0:
+        for path in (repository, repository / ".git"):
+            os.chown(path, 65534, 65534)
+    assert facts(repository).branch == "main"
+
+
+def test_nothing_is_written_into_the_repository(repository: Path) -> None:
+    os.utime(repository / "a.txt", (0, 0))
+    before = {path: path.stat().st_mtime_ns for path in repository.rglob("*")}
+    assert facts(repository).status == ""
+    assert {path: path.stat().st_mtime_ns for path in repository.rglob("*")} == before
+
+
+def test_the_servers_environment_has_no_say(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / ".gitconfig").write_text("[user]\nname = Server\n[status]\nshowUntrackedFiles = no\n")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("GIT_CONFIG_PARAMETERS", "'user.name'='Env'")
+    (repository / "new").write_text("")
+    found = facts(repository)
+    assert (found.user, found.status) == (None, "?? new")
+
+
+def test_colours_and_headers_that_a_repository_asks_for_are_left_out(repository: Path) -> None:
+    before = facts(repository)
+    for key in ("color.ui", "color.status", "color.diff", "status.branch", "log.decorate"):
+        git(repository, "config", key, "always" if key.startswith("color") else "true")
+    git(repository, "config", "i18n.logOutputEncoding", "latin1")
+    assert facts(repository) == before
+
+
+def test_a_status_over_the_limit_is_cut_at_a_line_end(repository: Path) -> None:
+    for number in range(200):
+        (repository / f"untracked {number:03}.txt").write_text("")
+    found = facts(repository, GitProgram(output_limit_bytes=1_000))
+    assert found.status is not None
+    lines = found.status.split("\n")
+    assert lines == [f'?? "untracked {number:03}.txt"' for number in range(len(lines))]
+    assert 900 < len(found.status) <= 1_000
+    assert found.branch == "main"
+
+
+def stand_in(folder: Path, script: str) -> str:
+    program = folder / "stand-in"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    return str(program)
+
+
+def test_what_is_not_told_by_the_deadline_is_left_out(repository: Path, tmp_path: Path) -> None:
+    slow = stand_in(tmp_path, 'case "$*" in *status*) sleep 600 & wait;; *) exec git "$@";; esac')
+    found = facts(repository, GitProgram(slow, timeout_seconds=1.0))
+    assert (found.branch, found.status, len(found.log)) == ("main", None, 1)
+
+
+def test_a_program_that_lets_go_of_its_output_is_still_held_to_the_deadline(repository: Path, tmp_path: Path) -> None:
+    found = facts(repository, GitProgram(stand_in(tmp_path, "exec >&-; sleep 600"), timeout_seconds=0.3))
+    assert found == GitFacts(roots=GitRoots(str(repository)))
+
+
+def test_without_a_git_program_only_the_roots_are_known(repository: Path) -> None:
+    found = facts(repository, GitProgram(executable="/nonexistent/git"))
+    assert found == GitFacts(roots=GitRoots(str(repository)))
+    git(repository, "config", "filter.x.clean", "cat")
+    assert facts(repository, GitProgram(executable="/nonexistent/git")) == found
+
+
+class Trap:
+    """A command that leaves a trace when anybody runs it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.trace = folder / "sprung"
+        self.command = stand_in(folder, f"touch '{self.trace}'\ncat")
+
+    def springs(self, repository: Path, *query: str) -> bool:
+        """Whether an unguarded git falls into it; afterwards it is set again."""
+        subprocess.run(["git", *query], cwd=repository, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+        sprung = self.trace.exists()
+        self.trace.unlink(missing_ok=True)
+        return sprung
+
+
+@pytest.fixture
+def trap(tmp_path: Path) -> Trap:
+    return Trap(tmp_path)
+
+
+def touch(repository: Path) -> None:
+    """Makes git compare the file's content, because its time says nothing any more."""
+    os.utime(repository / "a.txt", (0, 0))
+
+
+@pytest.mark.parametrize("driver", ["x", "with.dots", "a=b", "UPPER case", "größer", "line"])
+@pytest.mark.parametrize("kind", ["clean", "process"])
+@pytest.mark.parametrize("included", [False, True])
+def test_a_filter_is_never_run(repository: Path, trap: Trap, driver: str, kind: str, included: bool) -> None:
+    config = repository / ".git" / ("more" if included else "config")
+    with config.open("a") as file:
+        file.write(f'[FILTER "{driver}"]\n\t{kind} = {trap.command}\n\trequired = true\n')
+    if included:
+        git(repository, "config", "include.path", "more")
+    name = driver.replace(" ", "").lower() if " " in driver else driver
+    if " " in driver:
+        git(repository, "config", f"filter.{name}.{kind}", trap.command)
+    (repository / ".git" / "info" / "attributes").write_text(f"* filter={name}\n")
+    touch(repository)
+    if "=" not in driver and "." not in driver:
+        assert trap.springs(repository, "status")
+    touch(repository)
+    found = facts(repository)
+    assert not trap.trace.exists()
+    assert (found.branch, found.status) == ("main", "")
+
+
+def test_a_file_monitor_is_never_run(repository: Path, trap: Trap) -> None:
+    git(repository, "config", "core.fsmonitor", trap.command)
+    assert trap.springs(repository, "status")
+    assert facts(repository).status == ""
+    assert not trap.trace.exists()
+
+
+def test_a_hook_is_never_run(repository: Path, trap: Trap) -> None:
+    hook = repository / ".git" / "hooks" / "post-index-change"
+    hook.parent.mkdir(exist_ok=True)
+    hook.symlink_to(trap.command)
+    touch(repository)
+    assert trap.springs(repository, "status")
+    touch(repository)
+    assert facts(repository).status == ""
+    assert not trap.trace.exists()
+
+
+def test_a_signature_is_never_checked(repository: Path, trap: Trap) -> None:
+    plain = git(repository, "cat-file", "commit", "HEAD")
+    signed = plain.replace("\n\n", "\ngpgsig -----BEGIN PGP SIGNATURE-----\n x\n -----END PGP SIGNATURE-----\n\n", 1)
+    commit = git(repository, "hash-object", "-t", "commit", "-w", "--stdin", given=f"{signed}\n".encode())
+    git(repository, "update-ref", "refs/heads/main", commit)
+    git(repository, "config", "gpg.program", trap.command)
+    git(repository, "config", "log.showSignature", "true")
+    assert trap.springs(repository, "log", "--oneline")
+    assert len(facts(repository).log) == 1
+    assert not trap.trace.exists()
+
+
+def test_a_missing_object_is_never_fetched(repository: Path, trap: Trap) -> None:
+    for key, value in {
+        "core.repositoryFormatVersion": "1",
+        "extensions.partialClone": "origin",
+        "remote.origin.promisor": "true",
+        "remote.origin.url": f"ext::{trap.command}",
+        "protocol.ext.allow": "always",
+    }.items():
+        git(repository, "config", key, value)
+    tree = git(repository, "rev-parse", "HEAD^{tree}")
+    (repository / ".git" / "objects" / tree[:2] / tree[2:]).unlink()
+    assert trap.springs(repository, "status")
+    facts(repository)
+    assert not trap.trace.exists()
+
+
+def test_a_work_tree_elsewhere_is_not_looked_at(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "secret-name").write_text("")
+    git(repository, "config", "core.worktree", str(tmp_path / "private"))
+    assert "secret-name" not in (facts(repository).status or "")
+
+
+@pytest.mark.parametrize("part", ["objects", "refs", "index", "config", "objects/pack"])
+def test_a_repository_with_a_part_outside_the_fence_is_not_given_to_git(
+    repository: Path, tmp_path: Path, part: str
+) -> None:
+    assert facts(repository, fence=repository).branch == "main"
+    (repository / ".git" / part).rename(tmp_path / "moved")
+    (repository / ".git" / part).symlink_to(tmp_path / "moved")
+    assert facts(repository, fence=tmp_path).branch == "main"
+    assert facts(repository, fence=repository) == GitFacts(roots=GitRoots(str(repository)))
+
+
+def test_a_repository_that_borrows_objects_from_outside_the_fence_is_not_given_to_git(
+    repository: Path, tmp_path: Path
+) -> None:
+    fence = tmp_path / "fence"
+    fence.mkdir()
+    for lender, borrower in ((repository, fence / "near"), (fence / "near", fence / "far")):
+        git(tmp_path, "clone", "--quiet", "--shared", str(lender), str(borrower))
+    for folder in (fence / "near", fence / "far"):
+        assert facts(folder, fence=tmp_path).branch == "main"
+        assert facts(folder, fence=fence) == GitFacts(roots=GitRoots(str(folder)))
+
+
+@pytest.mark.parametrize(("lender", "trusted"), [("# none", True), ("", True), ('"/quoted"', False), ("gone", False)])
+def test_only_plain_lenders_are_trusted(repository: Path, lender: str, trusted: bool) -> None:
+    (repository / ".git" / "objects" / "info").mkdir(exist_ok=True)
+    (repository / ".git" / "objects" / "info" / "alternates").write_text(f"{lender}\n")
+    assert (facts(repository).branch == "main") is trusted
