@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -11,10 +11,20 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from app.context import Answer, Contexts
 from app.core.models import ModelTable
-from app.errors import Internal, InvalidRequest, MethodNotAllowed, NotFound, Problem, UnsupportedMediaType
+from app.errors import (
+    Internal,
+    InvalidRequest,
+    MethodNotAllowed,
+    NotFound,
+    NotJson,
+    Problem,
+    UnsupportedMediaType,
+)
+from app.telemetry import note_fault
 from app.wire import schema
 from app.wire.answers import context_answer, to_bytes
 from app.wire.problems import MEDIA_TYPE, problem_bytes
@@ -28,7 +38,7 @@ REFERENCE = "#/components/schemas/{model}"
 
 def routes(contexts: Contexts, models: ModelTable, version: str, server: Callable[[], Server]) -> APIRouter:
     """The contract's routes, over what `main` has built."""
-    router = APIRouter()
+    router = APIRouter(responses=_problems(401, 403, 421, 500))
 
     @router.post(
         "/v1/context",
@@ -107,29 +117,38 @@ def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def answer_problems(app: FastAPI) -> None:
-    """Every failure in the one shape."""
+    """Every failure in the one shape; what nobody expected is `answer_unexpected`'s."""
+    for kind in (Problem, HTTPException, ClientDisconnect):
+        app.add_exception_handler(kind, _answer_problem)
 
-    async def answer(request: Request, error: Exception) -> Response:
-        problem = error if isinstance(error, Problem) else _as_problem(error)
-        return Response(
-            problem_bytes(problem, request.scope.get("state", {}).get("request_id")),
-            problem.status,
-            media_type=MEDIA_TYPE,
-        )
 
-    for kind in (Problem, HTTPException, Exception):
-        app.add_exception_handler(kind, answer)
+async def answer_unexpected(request: Request, error: Exception) -> Response:
+    """A fault of the service: its kind goes into the log line, and nothing of it into the answer."""
+    note_fault(request.scope, error)
+    return _problem_response(
+        request, Internal("This is a fault of the service: its log has a line with this request id.")
+    )
+
+
+async def _answer_problem(request: Request, error: Exception) -> Response:
+    problem = error if isinstance(error, Problem) else _as_problem(error)
+    return _problem_response(request, problem, getattr(error, "headers", None))
+
+
+def _problem_response(request: Request, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
+    body = problem_bytes(problem, request.scope.get("state", {}).get("request_id"))
+    return Response(body, problem.status, headers, MEDIA_TYPE)
 
 
 def _as_problem(error: Exception) -> Problem:
+    if isinstance(error, ClientDisconnect):
+        return NotJson("The body ended before its length was reached: send it again.")
     status = error.status_code if isinstance(error, HTTPException) else None
     if status == NotFound.status:
         return NotFound("Look at /docs for the addresses this service has.")
     if status == MethodNotAllowed.status:
         return MethodNotAllowed("Look at /docs for the methods of this address.")
-    if status is not None:
-        return InvalidRequest(str(error))
-    return Internal("This is a fault of the service: its log has a line with this request id.")
+    return InvalidRequest(str(error))
 
 
 def contract(app: FastAPI) -> dict[str, Any]:

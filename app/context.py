@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from app.core.assembly import Assembly, assemble
 from app.core.facts import Client, Notice, Request
 from app.core.remembered import Remembered
-from app.errors import InvalidRequest, NotBuilt
+from app.errors import InvalidRequest, NotBuilt, WorkspaceNotFound
 from app.gather import Known, Wanted, gather
 from app.stores.socket import Held, Store
 from app.wire.requests import Ask
 from app.workspaces.inline import TreeConflictError
-from app.workspaces.opening import Ground, Opened, open_workspace
+from app.workspaces.opening import CommitSource, Ground, Opened, open_workspace
 from app.workspaces.socket import Workspace
 
 VERSIONED = "strata:{version}:{session}"
@@ -63,6 +63,10 @@ class Contexts:
         except TreeConflictError as error:
             errors = [{"pointer": "/workspace/files", "message": str(error)}]
             raise InvalidRequest(f"/workspace/files: {error}", errors=errors) from error
+        except (InvalidRequest, WorkspaceNotFound) as problem:
+            pointer = "/workspace" if isinstance(ask.source, CommitSource) else "/workspace/cwd"
+            problem.errors.append({"pointer": pointer, "message": problem.detail})
+            raise
 
     async def _turn(self, ask: Ask, workspace: Workspace) -> Answer:
         """Recall, gather, assemble, remember; again when another turn of the session wrote first."""
@@ -90,7 +94,8 @@ class Contexts:
 
 def _refuse_unbuilt(request: Request) -> None:
     if request.cache.layout == "late":
-        raise NotBuilt("cache.layout late is not built yet: use classic.")
+        message = "cache.layout late is not built yet: use classic."
+        raise NotBuilt(message, errors=[{"pointer": "/cache/layout", "message": message}])
 
 
 def _settled(client: Client, opened: Opened) -> Client:

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from app.core.assembly import Facts
 from app.core.attachments import Attached, attach
@@ -82,10 +82,10 @@ async def gather(workspace: Workspace, request: Request, known: Known, wanted: W
     """The facts of one turn. The layers are gathered in parallel; none needs another."""
     answers = Answers(workspace)
     plan = await asyncio.to_thread(_plan, answers, request, known, wanted)
-    async with asyncio.TaskGroup() as layers:
-        git = layers.create_task(asyncio.to_thread(_git, workspace, plan, wanted))
-        style = layers.create_task(asyncio.to_thread(_style, answers, plan, request, known, wanted))
-        memory = layers.create_task(asyncio.to_thread(_memory, answers, plan, request, wanted))
+    git = asyncio.create_task(asyncio.to_thread(_git, workspace, plan, wanted))
+    style = asyncio.create_task(asyncio.to_thread(_style, answers, plan, request, known, wanted))
+    memory = asyncio.create_task(asyncio.to_thread(_memory, answers, plan, request, wanted))
+    await _ended(git, style, memory)
     chosen, notices = style.result()
     loaded, attached = memory.result()
     model = known.models.find(request.model)
@@ -103,6 +103,14 @@ async def gather(workspace: Workspace, request: Request, known: Known, wanted: W
         window_override=known.window_override,
         notices=(*_model_notices(request.model, known=model.known), *notices),
     )
+
+
+async def _ended(*layers: asyncio.Task[Any]) -> None:
+    """Waits for all layers, since none may use the workspace once it is closed; then raises the first failure."""
+    await asyncio.wait(layers)
+    failures = [failure for layer in layers if (failure := layer.exception()) is not None]
+    if failures:
+        raise failures[0]
 
 
 def _plan(answers: Answers, request: Request, known: Known, wanted: Wanted) -> Plan:

@@ -19,7 +19,8 @@ LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 class Guard:
     """A pure ASGI layer. ``keys`` empty: callers on the loopback interface only.
 
-    ``hosts`` are names this service answers for beside the loopback ones, against DNS rebinding.
+    ``hosts`` are names this service answers for beside the loopback ones, against DNS rebinding. Probes of health name
+    no host and carry no key.
     """
 
     def __init__(self, app: ASGIApp, *, hosts: Iterable[str], keys: Iterable[str], max_body_bytes: int) -> None:
@@ -51,11 +52,12 @@ class Guard:
                 await _refuse(self._too_large(), scope, send)
 
     def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> Problem | None:
-        if _host_name(headers.get(b"host", b"")) not in self.hosts:
+        is_open = scope["path"] in OPEN_PATHS
+        if not is_open and _host_name(headers.get(b"host", b"")) not in self.hosts:
             return HostRefused("Call it by localhost or 127.0.0.1, or name this host in STRATA_ALLOWED_HOSTS.")
         if not self.keys and not _is_loopback(scope.get("client")):
             return CallerRefused("No API key is configured: call from the same machine, or set STRATA_API_KEYS.")
-        if self.keys and scope["path"] not in OPEN_PATHS and not self._has_key(headers):
+        if self.keys and not is_open and not self._has_key(headers):
             return KeyMissing("Send a key as x-api-key or as Authorization: Bearer.")
         length = headers.get(b"content-length", b"0")
         return self._too_large() if length.isdigit() and int(length) > self.max_body_bytes else None

@@ -8,9 +8,10 @@ from typing import Any
 
 from fastapi import FastAPI
 from starlette.middleware import Middleware
+from starlette.middleware.exceptions import ExceptionMiddleware
 
 from app import __version__
-from app.api import answer_problems, contract, routes
+from app.api import answer_problems, answer_unexpected, contract, routes
 from app.context import Contexts
 from app.core.markdown import MarkdownReader
 from app.data.tables import load_models
@@ -55,7 +56,11 @@ def server_facts(settings: Settings) -> Server:
 def create_app(settings: Settings | None = None) -> FastAPI:
     """The ASGI application. Without settings: those of the environment."""
     settings = settings or Settings()
-    contexts = build_contexts(settings)
+    return build_app(settings, build_contexts(settings))
+
+
+def build_app(settings: Settings, contexts: Contexts) -> FastAPI:
+    """The ASGI application over what answers requests."""
     app = FastAPI(
         title="Strata",
         version=__version__,
@@ -64,6 +69,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
         middleware=[
             Middleware(Telemetry, log=logger(settings.log_level)),
+            Middleware(ExceptionMiddleware, handlers={Exception: answer_unexpected}),
             Middleware(
                 Guard,
                 hosts=(*settings.allowed_hosts, settings.host),

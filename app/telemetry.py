@@ -5,17 +5,22 @@ from __future__ import annotations
 import re
 import sys
 import time
+import traceback
 import uuid
 from typing import Any
 
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+_LINES_OF_A_FAULT = 6
 _ACCEPTABLE = re.compile(rb"[A-Za-z0-9._-]{1,128}")
 
 
 class Telemetry:
-    """Takes a caller's ``x-request-id`` when it is plain, else makes one; logs neither bodies nor keys nor paths."""
+    """Takes a caller's ``x-request-id`` when it is plain, else makes one; logs neither bodies nor keys nor paths.
+
+    An unexpected error is logged by its kind and the lines it came through; what it says may be a caller's text.
+    """
 
     def __init__(self, app: ASGIApp, log: Any) -> None:
         self.app = app
@@ -47,7 +52,14 @@ class Telemetry:
                 route=getattr(scope.get("route"), "path", None),
                 status=status,
                 milliseconds=round(1000 * (time.perf_counter() - began), 2),
+                **scope["state"].get("fault", {}),
             )
+
+
+def note_fault(scope: Scope, error: Exception) -> None:
+    """Keeps for the log line what kind of error it was and the last lines of code it came through."""
+    lines = [f"{frame.f_globals.get('__name__')}:{line}" for frame, line in traceback.walk_tb(error.__traceback__)]
+    scope.setdefault("state", {})["fault"] = {"error": type(error).__name__, "through": lines[-_LINES_OF_A_FAULT:]}
 
 
 def _request_id(scope: Scope) -> str:

@@ -12,15 +12,16 @@ from app.core.blocks import Block, CacheMode, choose_mode, cut, global_scope
 from app.core.budget import CompactionState, compaction_state, option_notices
 from app.core.configuration import Configuration
 from app.core.facts import GitFacts, Json, Message, Notice, OutputStyle, Request
+from app.core.late import Late, late_attachment, late_date
 from app.core.markers import Planned, plan_markers
 from app.core.memory import Memory
 from app.core.message import UserContext
 from app.core.models import BETA_1M, Model, Window, window
 from app.core.registry import Element, PromptFacts
-from app.core.remembered import Late, Remembered
+from app.core.remembered import Remembered
 from app.core.report import Row
 from app.core.sections import prompt_elements, to_remember, uses_default_prompt
-from app.core.tokens import Count, bytes_per_token, count, rough, rough_tool, spread
+from app.core.tokens import Count, count, rough, rough_tool, spread
 from app.core.tools import sorted_tools, tool_name, tool_names
 
 BETA_1M_DATED = "context-1m-2025-08-07"
@@ -90,6 +91,7 @@ def assemble(facts: Facts, remembered: Remembered) -> Assembly:
         provider=request.provider,
         min_cache=facts.model.min_cache,
         betas=_betas(facts),
+        callers=request.cache.enabled,
     )
     used = count(request.messages, _fixed_parts(blocks, context, tools), _late_parts(late))
     size = window(facts.model, request.tokens, facts.window_override, request.betas)
@@ -145,20 +147,9 @@ def _betas(facts: Facts) -> tuple[str, ...]:
 
 def _new_late(facts: Facts, remembered: Remembered) -> tuple[Late, ...]:
     """What joins the conversation on this turn: a changed date, then what the touched files brought."""
-    at = _end(facts.request.messages)
-    found = []
-    if facts.request.date != remembered.told_date:
-        found.append(Late(at, "date_change", texts.date_change_text(facts.request.date)))
-    found.extend(
-        Late(at, f"attachment:{file.path}", texts.attachment_text(file), bytes_per_token(file.path))
-        for file in facts.attached.files
-    )
-    return tuple(found)
-
-
-def _end(messages: Sequence[Message]) -> int:
-    """How many messages a late one stands behind: all, but for an answer that the model is to go on with."""
-    return len(messages) - 1 if messages and messages[-1].role == "assistant" else len(messages)
+    request = facts.request
+    date = [late_date(request.date, request.messages)] if request.date != remembered.told_date else []
+    return (*date, *(late_attachment(file, request.messages, request.client.cwd) for file in facts.attached.files))
 
 
 def _messages(context: UserContext, messages: Sequence[Message], late: Sequence[Late]) -> list[Json]:

@@ -20,9 +20,10 @@ from app.core.memory import (
     off_reason,
     rule_base,
     rules_folder,
+    settled,
     walk,
 )
-from app.core.report import Row
+from app.core.report import Row, distinct
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ def attach(plan: Plan, memory: Memory, delivered: Collection[str], touches: Sequ
     fitting = [touch for touch in touches if touch.event in plan.options.trigger_events]
     if not fitting or not plan.options.enabled:
         return Attached()
+    plan = yield from settled(plan)
     excluded = yield from excludes(exclude_globs(plan), plan.paths)
     seen = dict(memory.seen) | {real: real for real in delivered}
     loading = Loading(plan, excluded, reach(plan.client, plan.roots, plan.options, plan.paths), seen)
@@ -47,7 +49,7 @@ def attach(plan: Plan, memory: Memory, delivered: Collection[str], touches: Sequ
         path = plan.paths.join(plan.client.cwd, touch.path)
         touched = Touched(touch.path, (yield from look(path)).real)
         files.extend((yield from _brought(loading, touched, agents=agents)))
-    return Attached(tuple(files), tuple(_distinct(loading.rows)))
+    return Attached(tuple(files), distinct(loading.rows))
 
 
 def _brought(loading: Loading, touched: Touched, *, agents: bool) -> Flow[list[MemoryFile]]:
@@ -126,18 +128,8 @@ def _once(loading: Loading, candidate: Candidate) -> Flow[list[MemoryFile]]:
     return [] if node.real in loading.seen else (yield from loading.file(candidate))
 
 
-def _distinct(rows: Sequence[Row]) -> list[Row]:
-    """Several touches consider the same files: the last word on each stands."""
-    kept: dict[tuple[str, str | None, int | None], Row] = {}
-    for row in rows:
-        key = (row.path, row.parent, row.line)
-        if key not in kept or kept[key].verdict != "loaded":
-            kept[key] = row
-    return list(kept.values())
-
-
 def merged_rows(memory: Sequence[Row], attached: Sequence[Row]) -> tuple[Row, ...]:
     """One row for each candidate: what the touches say replaces what was said up front."""
-    later = {(row.path, row.parent, row.line): row for row in attached}
-    first = [later.pop((row.path, row.parent, row.line), row) for row in memory]
+    later = {row.candidate: row for row in attached}
+    first = [later.pop(row.candidate, row) for row in memory]
     return (*first, *later.values())

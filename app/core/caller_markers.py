@@ -56,6 +56,12 @@ def caller_marks(places: Sequence[Slot], *, scoped: bool) -> tuple[Marks, tuple[
     return _in_order(marks, places, notices), tuple(notices)
 
 
+def no_marks(places: Sequence[Slot]) -> tuple[Marks, tuple[Notice, ...]]:
+    """None of the caller's markers, and a word on each that goes."""
+    off = "Caching is off for this request: no marker is sent."
+    return {}, tuple(Notice(DROPPED, off, slot.at) for slot in places if slot.marker is not None)
+
+
 def _in_legal_places(places: Sequence[Slot], notices: list[Notice]) -> dict[int, Mark]:
     """A marker that its place does not take goes to the nearest earlier one of the same list that does."""
     marks: dict[int, Mark] = {}

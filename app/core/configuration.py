@@ -54,15 +54,23 @@ def configuration(
 
 def _places(client: Client, roots: GitRoots | None, paths: Paths) -> Iterator[tuple[str, SettingSource | None]]:
     folders = list(dict.fromkeys([roots.toplevel, client.cwd] if roots else [client.cwd]))
-    folders = [folder for folder in folders if folder not in {client.home, client.config_dir}]
+    private = private_folders(client, paths)
+    project = [paths.join(folder, ".claude") for folder in folders if folder not in private]
+    project = [folder for folder in project if folder not in private]
     if client.config_dir:
         yield paths.join(client.config_dir, "settings.json"), "user"
-    for folder in folders:
-        yield paths.join(folder, ".claude", "settings.json"), "project"
-    for folder in folders:
-        yield paths.join(folder, ".claude", "settings.local.json"), "local"
+    for folder in project:
+        yield paths.join(folder, "settings.json"), "project"
+    for folder in project:
+        yield paths.join(folder, "settings.local.json"), "local"
     if client.managed_dir:
         yield paths.join(client.managed_dir, "managed-settings.json"), None
+
+
+def private_folders(client: Client, paths: Paths) -> frozenset[str]:
+    """The home's ``.claude`` and the configuration folder: the user's own, never a project's."""
+    dot_claude = paths.join(client.home, ".claude") if client.home else None
+    return frozenset(folder for folder in (dot_claude, client.config_dir) if folder)
 
 
 def _values(path: str) -> Flow[Mapping[str, Any] | str | None]:
@@ -75,6 +83,7 @@ def _values(path: str) -> Flow[Mapping[str, Any] | str | None]:
         return f"It cannot be read ({content.problem})."
     try:
         values = json.loads(content.data.decode("utf-8-sig"))
+        json.dumps(values, ensure_ascii=False).encode()  # half a surrogate pair is no text that could be sent on
     except (ValueError, RecursionError) as error:
         return f"It is not valid JSON: {error}."
     return values if isinstance(values, dict) else "It must hold a JSON object."

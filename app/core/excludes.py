@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from app.core.flow import Flow, look
@@ -14,6 +14,7 @@ MOST_EXPANDED = 1000
 LONGEST = 4096
 
 _WILD = re.compile(r"[*?{\[]")
+_WILD_OR_ESCAPE = re.compile(r"[*?\[\\]")
 _EXTENDED = re.compile(r"[@?]\((?P<choices>[^()]*)\)")
 _UNSUPPORTED = re.compile(r"[*+!]\(")
 
@@ -80,7 +81,7 @@ def _compiled(glob: str, paths: Paths) -> Flow[list[Pattern] | str]:
         every.append(absolute)
         resolved = yield from _resolved(absolute, paths)
         every.extend([resolved] if resolved else [])
-    found = [_pattern(one) for one in every]
+    found = [compiled(anchored) for one in every for anchored in _anchored(one)]
     return [pattern for pattern in found if pattern] if all(found) else _UNREADABLE
 
 
@@ -102,11 +103,14 @@ def _resolved(glob: str, paths: Paths) -> Flow[str | None]:
         return None
     node = yield from look(paths.normal(folder))
     real = paths.slashed(node.real)
-    return real + glob[len(folder) :] if real != folder else None
+    return _WILD_OR_ESCAPE.sub(r"\\\g<0>", real) + glob[len(folder) :] if real != folder else None
 
 
-def _pattern(glob: str) -> Pattern | None:
+def _anchored(glob: str) -> Iterator[str]:
+    """The pattern as git-ignore patterns that begin at the root."""
     # `[!a]` is a class that holds `!` here, and a folder's own name fits `folder/**`: as the client matches.
-    anchored = glob.replace("[!", "[\\!")
-    tail = anchored.removesuffix("/**")
-    return compiled(anchored if anchored.startswith(("/", "**")) else f"/{anchored}") if tail else compiled("**")
+    literal = glob.replace("[!", "[\\!")
+    yield literal if literal.startswith(("/", "**")) else f"/{literal}"
+    folder = literal.removesuffix("/**")
+    if folder not in {literal, "", "**"}:
+        yield folder if folder.startswith(("/", "**")) else f"/{folder}"

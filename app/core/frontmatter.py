@@ -14,8 +14,14 @@ LONGEST = 64 * 1024
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 _NEWLINE = re.compile(r"\r\n|\r|\n")
-_PAIR = re.compile(r"(?P<lead>\s*(?:-\s+)?)(?P<key>[A-Za-z_][\w-]*)[ \t]*:(?:[ \t]+(?P<value>.*?))?[ \t]*$")
-_ITEM = re.compile(r"(?P<lead>\s*-[ \t]+)(?P<value>.*?)[ \t]*$")
+_PAIR = re.compile(
+    r"(?P<lead>\s*(?:-\s+)?)(?P<key>[A-Za-z_][\w-]*|\"[\w-]+\"|'[\w-]+')[ \t]*:(?:[ \t]+(?P<value>.*))?$"
+)
+_ITEM = re.compile(r"(?P<lead>\s*-[ \t]+)(?P<value>.*)$")
+_ENTRY = re.compile(r"(?P<lead>\s*)(?P<value>[^\s\[\]{}#].*?)(?P<tail>,?)$")
+_COMMENT = re.compile(r"(?:^|(?<=[ \t]))#.*$")
+_OPENS_BLOCK = re.compile(r"[:-][ \t]+[|>][+-]?\d?[+-]?$")
+_NOT_WHITE = re.compile(r"\S")
 _NEEDS_QUOTES = re.compile(r"[{}\[\]*&#!|>%@`]|: ")
 _BLOCK_SCALAR = re.compile(r"[|>][+-]?\d?[+-]?$")
 
@@ -25,12 +31,17 @@ class _AliasRefusedError(yaml.YAMLError):
 
 
 class _Loader(yaml.CSafeLoader):
-    """Scalars of YAML 1.2's core schema: no dates, no sexagesimals, no yes/no."""
+    """Scalars of YAML 1.2's core schema: no dates, no sexagesimals, no yes/no. No other tag makes a value."""
 
 
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag in {"tag:yaml.org,2002:null", "tag:yaml.org,2002:int"}]
+    first: [(tag, pattern) for tag, pattern in resolvers if tag == "tag:yaml.org,2002:null"]
     for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.yaml_constructors = {
+    tag: constructor
+    for tag, constructor in yaml.CSafeLoader.yaml_constructors.items()
+    if tag is None or tag.rpartition(":")[2] in {"null", "bool", "int", "float", "str", "seq", "map"}
 }
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:bool", re.compile(r"(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
@@ -55,7 +66,7 @@ class Frontmatter:
 def split_frontmatter(text: str) -> Frontmatter:
     """Takes the frontmatter and the white space after it from the front of ``text``."""
     lines = _LINE.findall(text)
-    if not _is_fence(lines[0]) or lines[0][:1] != "-":
+    if not _is_fence(lines[0]):
         return Frontmatter(body=text, values={}, displaced=_is_displaced(lines))
     end = next((at for at in range(1, len(lines)) if _is_fence(lines[at])), None)
     if end is None:
@@ -77,12 +88,7 @@ def parse_yaml(text: str) -> Mapping[str, Any] | None:
     """
     if len(text) > LONGEST:
         return None
-    lines = text.splitlines()
-    found = (
-        _load(text)
-        or _load("\n".join(_repaired(line, eager=False) for line in lines))
-        or _load("\n".join(_repaired(line, eager=True) for line in lines))
-    )
+    found = _load(text) or _load(_repaired(text, eager=False)) or _load(_repaired(text, eager=True))
     if found is None:
         return None
     return {str(key): value for key, value in found[0].items()} if isinstance(found[0], dict) else {}
@@ -93,14 +99,26 @@ def _load(text: str) -> tuple[Any] | None:
         if "*" in text and any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=_Loader)):
             raise _AliasRefusedError(text)
         return (yaml.load(text, Loader=_Loader),)  # noqa: S506 - a subclass of the safe loader
-    except (yaml.YAMLError, ValueError, RecursionError):
+    except (yaml.YAMLError, ValueError, LookupError, RecursionError):
         return None
 
 
-def _repaired(line: str, *, eager: bool) -> str:
-    """The line with tabs out of the way and a value that YAML would trip over in quotes."""
-    indent = len(line) - len(line.lstrip())
-    line = line[:indent].replace("\t", "  ") + line[indent:]
+def _repaired(text: str, *, eager: bool) -> str:
+    """The text with tabs out of the way and each value that YAML would trip over in quotes; block scalars stay."""
+    lines: list[str] = []
+    block: int | None = None
+    for written in text.splitlines():
+        start = len(written) - len(written.lstrip())
+        line = (written[:start].replace("\t", "  ") + written[start:]).rstrip()
+        indent = len(line) - len(line.lstrip())
+        if line and (block is None or indent <= block):
+            block = indent if _OPENS_BLOCK.search(line) else None
+            line = _repaired_line(line, eager=eager)
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _repaired_line(line: str, *, eager: bool) -> str:
     pair = _PAIR.match(line)
     if pair:
         value = pair["value"]
@@ -108,16 +126,18 @@ def _repaired(line: str, *, eager: bool) -> str:
             f"{pair['lead']}{pair['key']}: {_quoted(value, eager=eager)}" if value else f"{pair['lead']}{pair['key']}:"
         )
     item = _ITEM.match(line)
-    return f"{item['lead'].rstrip()} {_quoted(item['value'], eager=eager)}" if item else line
+    if item:
+        return f"{item['lead'].rstrip()} {_quoted(item['value'], eager=eager)}"
+    entry = _ENTRY.match(line)
+    return f"{entry['lead']}{_quoted(entry['value'], eager=eager)}{entry['tail']}" if entry else line
 
 
 def _quoted(value: str, *, eager: bool) -> str:
-    if not value or _BLOCK_SCALAR.match(value) or _is_quoted(value):
-        return value
-    if value in {"[", "{"} and not eager:
+    if not value or value in {"[", "{"} or _BLOCK_SCALAR.match(value) or _is_quoted(value):
         return value
     if not (eager and _NEEDS_QUOTES.search(value)) and _load(f"value: {value}"):
         return value
+    value = _COMMENT.sub("", value).rstrip()
     if value.startswith("[") and value.endswith("]"):
         return "[" + ", ".join(_quoted_item(item.strip()) for item in split_commas(value[1:-1])) + "]"
     return _quoted_item(value)
@@ -134,14 +154,14 @@ def _quoted_item(value: str) -> str:
 
 
 def split_commas(text: str) -> list[str]:
-    """``text`` cut at commas that stand outside braces."""
+    """``text`` cut at commas and line ends that stand outside braces."""
     parts, depth, start = [], 0, 0
     for at, character in enumerate(text):
         if character == "{":
             depth += 1
         elif character == "}":
             depth = max(0, depth - 1)
-        elif character == "," and depth == 0:
+        elif character in ",\n" and depth == 0:
             parts.append(text[start:at])
             start = at + 1
     return [*parts, text[start:]]
@@ -158,15 +178,20 @@ def _is_displaced(lines: list[str]) -> bool:
         return False
     end = next((at for at in range(first + 1, len(lines)) if _is_fence(lines[at])), None)
     block = [line for line in lines[first + 1 : end] if line.strip()]
-    return end is not None and bool(block) and _PAIR.match(block[0].rstrip("\r\n")) is not None
+    return end is not None and bool(block) and _PAIR.match(block[0].rstrip()) is not None
 
 
 def _is_preamble(text: str) -> bool:
     """Whether ``text`` is blank but for comments."""
-    rest = text.strip()
-    while rest.startswith("<!--"):
-        end = rest.find("-->")
+    at = _past_white_space(text, 0)
+    while text.startswith("<!--", at):
+        end = text.find("-->", at)
         if end < 0:
             return False
-        rest = rest[end + 3 :].strip()
-    return not rest
+        at = _past_white_space(text, end + 3)
+    return at == len(text)
+
+
+def _past_white_space(text: str, at: int) -> int:
+    found = _NOT_WHITE.search(text, at)
+    return found.start() if found else len(text)

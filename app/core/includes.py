@@ -14,6 +14,12 @@ from app.core.paths import Paths
 MOST_LEVELS = 5
 """The file that starts a chain is level 1: four includes deep."""
 
+LONGEST = 4096
+"""A longer word is no path."""
+
+MOST_SHORTER = 8
+"""Of a long run of punctuation, so many names are tried before the one without any."""
+
 TRAILING = ".,;:!?)]'\"}>。，；：！？）】」』”’、"  # noqa: RUF001 - punctuation of other scripts ends words too
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 
@@ -46,14 +52,16 @@ def targets(mention: Mention, folder: str, home: str | None, paths: Paths) -> It
     The literal name comes first, then the name without backslashes before punctuation, then without what ends a
     sentence.
     """
+    if len(mention.path) > LONGEST:
+        return
     written = mention.path.split("#", 1)[0].replace("\\ ", " ")
     names = [written]
     if "\\" in written and not paths.windows:
         names.append(_ESCAPED.sub(r"\1", written))
     for name in list(names):
-        while name[-1:] and name[-1] in TRAILING:
-            name = name[:-1]  # noqa: PLW2901 - each shorter name is one more try
-            names.append(name)
+        bare = name.rstrip(TRAILING)
+        shorter = [name[:end] for end in range(len(name) - 1, len(bare), -1)]
+        names.extend([*shorter[:MOST_SHORTER], bare])
     for name in dict.fromkeys(names):
         path = _absolute(name, folder, home, paths)
         if path is not None:

@@ -155,6 +155,8 @@ class Loading:
             if document is not None:
                 return document
             reason = content.problem or "not_text"
+        if reason == "already_loaded" and candidate.tried:
+            candidate = replace(candidate, path=candidate.tried)
         self.skip(candidate, reason, hint, verdict)
         return None
 
@@ -173,7 +175,8 @@ class Loading:
         if excluding:
             return "excluded", f"The pattern {excluding.glob} of {excluding.origin} fits it.", "skipped"
         if node.real in self.seen:
-            return "already_loaded", None, "skipped"
+            known = self.seen[node.real]
+            return "already_loaded", None if known == candidate.path else f"It came as {known}.", "skipped"
         if candidate.depth > MOST_LEVELS:
             return "too_deep", "Include it from a file nearer to the start of the chain.", "skipped"
         return None, None, "loaded"
@@ -182,7 +185,7 @@ class Loading:
         paths = self.plan.paths
         if is_git_metadata(candidate.path, paths) or is_git_metadata(node.real, paths):
             return "git_metadata", None, "skipped"
-        if not is_text_name(paths.extension(candidate.path)):
+        if not all(is_text_name(paths.extension(path)) for path in (candidate.path, node.real)):
             return "not_text", None, "skipped"
         if not self.reach.holds(candidate.level, candidate.path, node.real):
             return "external", _CONSENT, "withheld"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -39,11 +40,13 @@ class Reading:
 
 
 class MarkdownReader:
-    """Parses memory files. Stateless between calls; one per process is enough."""
+    """Parses memory files. Stateless between calls, which may come from several threads; one per process is enough."""
 
     def __init__(self) -> None:
         self._whole = _parser()
         self._blocks = _parser().disable("inline")
+        for parser in (self._whole, self._blocks):
+            parser.parse("text")  # the first call fills the parser's tables, and no other thread may see them half full
 
     def read(self, text: str) -> Reading:
         if "<!--" not in text and "@" not in text:
@@ -64,7 +67,9 @@ class MarkdownReader:
                 continue
             line = token.map[0] + 1
             if token.type == "inline":
-                yield from _mentions_inline(self._whole.parseInline(token.content, references)[0].children or [], line)
+                children = self._whole.parseInline(token.content, references)[0].children or []
+                for mention in _placed(_mentions_inline(children, 0), token.content):
+                    yield replace(mention, line=line + mention.line)
             elif token.type == "html_block" and _is_comment(token.content) and "-->" in token.content:
                 yield from _mentions_in(_COMMENT.sub(lambda cut: "\n" * cut[0].count("\n"), token.content), line)
 
@@ -121,6 +126,16 @@ def _open_fence(lines: Sequence[str], tokens: Sequence[Token]) -> int | None:
     return None
 
 
+def _placed(mentions: Iterator[Mention], content: str) -> Iterator[Mention]:
+    """The mentions on their lines (from 0): the parser loses line ends inside code spans and link titles."""
+    starts = [0, *(found.end() for found in re.finditer("\n", content))]
+    lost = 0
+    for mention in mentions:
+        at = content.find(f"@{mention.path}", starts[mention.line + lost])
+        lost = bisect_right(starts, at) - 1 - mention.line
+        yield replace(mention, line=mention.line + lost)
+
+
 def _mentions_inline(tokens: Sequence[Token], line: int) -> Iterator[Mention]:
     run, begins = "", line
     for token in tokens:
@@ -138,6 +153,9 @@ def _mentions_inline(tokens: Sequence[Token], line: int) -> Iterator[Mention]:
 
 
 def _mentions_in(text: str, line: int) -> Iterator[Mention]:
+    at = 0
     for found in _MENTION.finditer(text):
+        line += text.count("\n", at, found.start())
+        at = found.start()
         after = _SPACED.match(text, found.end())
-        yield Mention(found["path"], line + text.count("\n", 0, found.start()), after["more"] if after else "")
+        yield Mention(found["path"], line, after["more"] if after else "")

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any
 
 from app.core.blocks import Block, Provider
-from app.core.caller_markers import DROPPED, MOST_MARKERS, TTL_CHANGED, Mark, Marks, Ttl, caller_marks
+from app.core.caller_markers import DROPPED, MOST_MARKERS, TTL_CHANGED, Mark, Marks, Ttl, caller_marks, no_marks
 from app.core.facts import CacheOptions, Json, Notice
 from app.core.registry import PREFIX_NAME
 from app.core.slots import Change, Path, Piece, Slot, pieces, rewritten, slots, with_marker, without_marker
@@ -53,6 +53,7 @@ def plan_markers(
     provider: Provider,
     min_cache: int,
     betas: tuple[str, ...] = (),
+    callers: bool = True,
     measure: Callable[[Any], int] = rough_block,
 ) -> Planned:
     """Put our markers beside the caller's, and make all of them legal.
@@ -65,6 +66,7 @@ def plan_markers(
         provider: only the first-party API is sent a ``scope``.
         min_cache: the shortest prefix, in tokens, that the model caches.
         betas: the caller's own beta values.
+        callers: whether the caller's markers are kept; if not, each that goes is told.
         measure: tokens of a tool, of a block, or of a message's bare text.
     """
     scoped = cache.scope_on_wire and provider == "anthropic"
@@ -73,7 +75,7 @@ def plan_markers(
     laid = tuple((piece, slot) for piece in pieces(request) for slot in slots(piece))
     places = tuple(slot for _, slot in laid)
 
-    theirs, told = caller_marks(places, scoped=scoped)
+    theirs, told = caller_marks(places, scoped=scoped) if callers else no_marks(places)
     wanted = tuple(_wanted(places, system, cache, scoped=scoped)) if cache.enabled else ()
     ours, given_up = _fitting(wanted, theirs, places)
     ours, adjusted = _in_order(ours, theirs, places)

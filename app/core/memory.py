@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from app.core.configuration import private_folders
 from app.core.excludes import ExcludeGlob, Excludes, excludes
 from app.core.facts import Kind, Notice
 from app.core.flow import Flow, look
 from app.core.includes import reach
 from app.core.levels import Base, Level, levels_at
 from app.core.loading import Candidate, Loading, MemoryFile, Plan
-from app.core.report import Row
+from app.core.report import Row, distinct
 
 _NOT_KEY = re.compile(r"[^A-Za-z0-9]")
 
@@ -40,6 +41,7 @@ def load(plan: Plan) -> Flow[Memory]:
     """Loads every level up front. Rules with a condition are withheld, each with a row."""
     if not plan.options.enabled:
         return Memory()
+    plan = yield from settled(plan)
     excluded = yield from excludes(exclude_globs(plan), plan.paths)
     loading = Loading(plan, excluded, reach(plan.client, plan.roots, plan.options, plan.paths), {})
     loading.rows.extend(plan.configuration.rows)
@@ -50,10 +52,18 @@ def load(plan: Plan) -> Flow[Memory]:
         files.extend((yield from _level(loading, place, agents)))
     return Memory(
         files=tuple(files),
-        rows=tuple(loading.rows),
+        rows=distinct(loading.rows),
         notices=(*plan.configuration.notices, *_dead_notices(excluded)),
         seen=tuple(loading.seen.items()),
     )
+
+
+def settled(plan: Plan) -> Flow[Plan]:
+    """The plan with the links in ``walk_stop`` resolved: the walk goes over real folders."""
+    if plan.options.walk_stop is None:
+        return plan
+    stop = yield from look(plan.options.walk_stop)
+    return replace(plan, options=replace(plan.options, walk_stop=stop.real))
 
 
 def exclude_globs(plan: Plan) -> tuple[ExcludeGlob, ...]:
@@ -82,10 +92,10 @@ def places(plan: Plan) -> Iterator[Place]:
 
 
 def walk(plan: Plan) -> tuple[str, ...]:
-    """The folders from the root's child, or from ``walk_stop``, down to the working directory."""
+    """The folders from the root's child, or from ``walk_stop`` when it lies on the way, to the working directory."""
     chain = plan.paths.chain(plan.client.cwd)
     stop = plan.options.walk_stop
-    return tuple(folder for folder in chain if plan.paths.within(folder, plan.paths.normal(stop))) if stop else chain
+    return chain[chain.index(stop) :] if stop in chain else chain
 
 
 def _at(plan: Plan, base: Base, folder: str, *, walked: bool = True) -> Iterator[Place]:
@@ -99,15 +109,9 @@ def off_reason(plan: Plan, level: Level, folder: str, *, walked: bool = True) ->
         return "source_off"
     if level.base != "directory":
         return None
-    if folder in _private(plan):
+    if folder in private_folders(plan.client, plan.paths):
         return "private_folder"
     return "worktree_duplicate" if walked and level.checked_in and _is_duplicate(plan, folder) else None
-
-
-def _private(plan: Plan) -> set[str]:
-    client = plan.client
-    dot_claude = {plan.paths.join(client.home, ".claude")} if client.home else set()
-    return dot_claude | ({client.config_dir} if client.config_dir else set())
 
 
 def _is_duplicate(plan: Plan, folder: str) -> bool:
@@ -145,10 +149,11 @@ def agents_files(plan: Plan) -> Flow[bool]:
     """Whether AGENTS.md stands in for, or beside, CLAUDE.md."""
     if plan.options.agents_md != "fallback":
         return plan.options.agents_md == "both"
-    for folder in plan.paths.chain(plan.client.cwd):
+    for folder in walk(plan):
         for level in levels_at("directory"):
             for name in level.files:
-                if (yield from look(plan.paths.join(folder, name))).kind is Kind.FILE:
+                standing = yield from look(plan.paths.join(folder, name))
+                if standing.kind is Kind.FILE and not is_private(plan, level, folder, name):
                     return False
     return True
 
@@ -166,7 +171,8 @@ def rules_folder(plan: Plan, level: Level, folder: str) -> str | None:
 
 def is_private(plan: Plan, level: Level, folder: str, name: str) -> bool:
     """Whether a project file of this name would stand in the home's ``.claude`` or in the configuration folder."""
-    inside = "/" in name and plan.paths.parent(plan.paths.join(folder, name)) in _private(plan)
+    private = private_folders(plan.client, plan.paths)
+    inside = "/" in name and plan.paths.parent(plan.paths.join(folder, name)) in private
     return level.base == "directory" and inside
 
 

@@ -7,17 +7,8 @@ from dataclasses import dataclass, field
 
 from app.core.configuration import Configuration
 from app.core.facts import OutputStyle
+from app.core.late import Late
 from app.core.memory import Memory
-
-
-@dataclass(frozen=True, slots=True)
-class Late:
-    """Text that joined the conversation after it began. ``at``: the number of caller's messages it stands behind."""
-
-    at: int
-    part: str
-    text: str
-    units_per_token: int = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -58,3 +59,18 @@ class Row:
     line: int | None = None
     tried: str | None = None
     hint: str | None = None
+
+    @property
+    def candidate(self) -> tuple[str, str | None, int | None]:
+        """What the row is about: no two rows of a report have the same."""
+        return self.path, self.parent, self.line
+
+
+def distinct(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """One row for each candidate that was considered several times: that it loaded, else what was said last."""
+    kept: dict[tuple[str, str | None, int | None], Row] = {}
+    for row in rows:
+        known = kept.get(row.candidate)
+        if known is None or known.verdict != "loaded":
+            kept[row.candidate] = row
+    return tuple(kept.values())

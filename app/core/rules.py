@@ -28,11 +28,9 @@ def globs_from(paths: object) -> tuple[str, ...]:
 
 
 def _entries(paths: object) -> Iterator[str]:
-    if isinstance(paths, str):
-        yield from split_commas(paths)
-    elif isinstance(paths, list):
-        for item in paths:
-            yield from _entries(item)
+    for item in paths if isinstance(paths, list) else [paths]:
+        if isinstance(item, str):
+            yield from split_commas(item)
 
 
 def _without_tail(glob: str) -> str:
@@ -90,8 +88,10 @@ def condition(globs: tuple[str, ...]) -> Condition:
 def can_never_match(glob: str, base: str) -> bool:
     """Whether no path below ``base`` (``/`` separators) can fit: ``glob`` is absolute or has dots in front."""
     bare = glob.removeprefix("!")
+    inside = base.rstrip("/")
     return (
-        bare.startswith(("./", "../", "~/", f"{base.rstrip('/')}/"))
+        bare.startswith(("./", "../", "~/"))
+        or (bool(inside) and bare.startswith(f"{inside}/"))
         or "/../" in bare
         or bare in {".", ".."}
         or _DRIVE.match(bare) is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from app.core.configuration import private_folders
 from app.core.facts import Notice, OutputStyle
 from app.core.flow import Flow, look, names, read
 from app.core.frontmatter import split_frontmatter
@@ -33,7 +34,8 @@ def _folders(plan: Plan) -> Iterator[str]:
     client, join = plan.client, plan.paths.join
     if "project" in plan.sources:
         for folder in dict.fromkeys([client.cwd, plan.roots.toplevel if plan.roots else client.cwd]):
-            yield join(folder, ".claude", "output-styles")
+            if join(folder, ".claude") not in private_folders(client, plan.paths):
+                yield join(folder, ".claude", "output-styles")
     if "user" in plan.sources and client.config_dir:
         yield join(client.config_dir, "output-styles")
 

@@ -19,6 +19,9 @@ from app.core.tokens import bytes_per_token, rough
 
 Values = dict[str, Any]
 
+_WIDEST_NUMBER = 63
+"""Bits of a whole number that orjson writes, whatever the sign."""
+
 
 def context_answer(assembly: Assembly, session: Values, notices: Sequence[Notice]) -> Values:
     """The body of a context answer. ``digest`` covers what reaches the model: ``request`` and ``headers``."""
@@ -41,7 +44,7 @@ def context_answer(assembly: Assembly, session: Values, notices: Sequence[Notice
 
 
 def to_bytes(values: Any) -> bytes:
-    """JSON in UTF-8. Characters that UTF-8 cannot hold become U+FFFD."""
+    """JSON in UTF-8. Characters that UTF-8 cannot hold become U+FFFD; whole numbers may have any size."""
     try:
         return orjson.dumps(values)
     except TypeError:
@@ -53,6 +56,8 @@ def _encodable(value: Any) -> Any:
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):
         return {_encodable(key): _encodable(one) for key, one in value.items()}
+    if isinstance(value, int) and value.bit_length() > _WIDEST_NUMBER:
+        return orjson.Fragment(str(value).encode())
     return [_encodable(one) for one in value] if isinstance(value, list | tuple) else value
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
@@ -15,7 +14,15 @@ from app.workspaces.inline import Binary, Folder, InlineFile, Link, Text
 from app.workspaces.opening import CommitSource, InlineSource, LocalSource, Source
 
 LONGEST_PATH = 4096
-Path = Annotated[str, Field(min_length=1, max_length=LONGEST_PATH, pattern=r"^[^\x00]+$")]
+
+
+def _without_nul(path: str) -> str:
+    if "\0" in path:
+        raise ValueError("this cannot hold a NUL character")
+    return path
+
+
+Path = Annotated[str, Field(min_length=1, max_length=LONGEST_PATH), AfterValidator(_without_nul)]
 
 
 def _absolute(path: str) -> str:
@@ -43,7 +50,7 @@ class Base64File(Strict):
     def _decodes(cls, value: str) -> str:
         try:
             base64.b64decode(value, validate=True)
-        except binascii.Error as error:
+        except ValueError as error:
             raise ValueError(f"this is not base64: {error}") from error
         return value
 
@@ -120,7 +127,7 @@ class Workspace(Strict):
     files: dict[AbsolutePath, FileContent] = {}
     git: GitDescriptor | None = None
     repository: AbsolutePath | None = None
-    ref: Annotated[str, Field(min_length=1, max_length=LONGEST_PATH)] | None = None
+    ref: Path | None = None
     mount: AbsolutePath | None = None
 
     @model_validator(mode="after")

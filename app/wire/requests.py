@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
+import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, Tag, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Tag, ValidationError, field_validator
 
 from app.core import facts
 from app.errors import InvalidRequest, NotJson
@@ -20,7 +20,20 @@ LONGEST_TEXT = 1024 * 1024
 
 SettingText = Annotated[str, Field(max_length=LONGEST_TEXT)]
 Freshness = Literal["session", "validate", "reload"]
-_DATE = r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$"
+_MOST_FAULTS = 50
+
+
+def _on_the_calendar(text: str) -> str:
+    try:
+        written = dt.date.fromisoformat(text).isoformat()
+    except ValueError:
+        written = None
+    if written != text:
+        raise ValueError("this must be a day of the calendar, written YYYY-MM-DD")
+    return text
+
+
+Date = Annotated[str, AfterValidator(_on_the_calendar), Field(json_schema_extra={"format": "date"})]
 
 
 class McpServer(Strict):
@@ -142,7 +155,7 @@ class ContextRequest(Strict):
     model: Annotated[str, Field(min_length=1, max_length=512)]
     provider: Literal["anthropic", "bedrock", "vertex", "foundry", "custom"] = "anthropic"
     session_id: Annotated[str, Field(min_length=1, max_length=128)] | None = None
-    date: Annotated[str, Field(pattern=_DATE)] | None = None
+    date: Date | None = None
     tools: list[dict[str, Any]] = []
     mcp_servers: list[McpServer] = []
     messages: list[Message] = []
@@ -184,22 +197,26 @@ def parse_context_request(body: bytes) -> ContextRequest:
     if faults[0]["type"] == "json_invalid":
         raise NotJson(f"{faults[0]['msg']}. Send one JSON object in UTF-8.")
     errors = [
-        {"pointer": _pointer(fault["loc"]), "message": _message(fault["msg"], fault["type"])} for fault in faults[:50]
+        {"pointer": _pointer(fault["loc"]), "message": _message(fault["msg"], fault["type"])}
+        for fault in faults[:_MOST_FAULTS]
     ]
     first = errors[0]
     raise InvalidRequest(f"{first['pointer'] or 'The body'}: {first['message']}", errors=errors)
 
 
 def _pointer(place: Sequence[int | str]) -> str:
-    """RFC 6901. Names of a union's alternatives are no part of the document."""
-    steps = [text for text in map(str, place) if not text.startswith(("as:", "function-", "tagged-union"))]
+    """RFC 6901. The name of a union's alternative, and the mark behind a faulty key, are no part of the document."""
+    named = place[:-1] if place and place[-1] == "[key]" else place
+    steps = [text for text in map(str, named) if not text.startswith("as:")]
     return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
 
 
 def _message(text: str, kind: str) -> str:
     if kind == "extra_forbidden":
         return "there is no such field: check its spelling, or remove it"
-    return re.sub(r"^Value error, ", "", text)
+    if kind == "missing":
+        return "this field is needed: add it"
+    return text.removeprefix("Value error, ")
 
 
 def to_ask(body: ContextRequest, server: Server, betas: Sequence[str]) -> Ask:

@@ -44,10 +44,6 @@ class TreeConflictError(ValueError):
         self.reason = reason
 
 
-def nothing(_path: str) -> Entry | None:
-    return None
-
-
 class Tree:
     """The caller's files, each where its folder's links lead, with the folders they imply.
 
@@ -55,9 +51,7 @@ class Tree:
     absolute, for a path below a file or in a circle of links, and for two different files at one place.
     """
 
-    def __init__(
-        self, files: Mapping[str, InlineFile], paths: Paths, ground: Callable[[str], Entry | None] = nothing
-    ) -> None:
+    def __init__(self, files: Mapping[str, InlineFile], paths: Paths, ground: Callable[[str], Entry | None]) -> None:
         self._paths = paths
         self._ground = ground
         self._standing: dict[str, bytes | Link | Folder] = {}

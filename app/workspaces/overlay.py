@@ -58,7 +58,10 @@ class OverlayWorkspace:
         node = self._base.look(path)
         if node.kind is Kind.MISSING:
             return None
-        return Entry(node.kind, node.size) if node.real == path else Entry(node.kind, target=node.real)
+        is_link = node.real != path
+        if node.kind is Kind.DANGLING and self._base.look(node.real).kind not in (Kind.MISSING, Kind.DANGLING):
+            is_link = False  # it takes a file for a folder
+        return Entry(node.kind, target=node.real) if is_link else Entry(node.kind, node.size)
 
     def _is_base_folder(self, real: str) -> bool:
         node = self._base.look(real)

@@ -52,10 +52,15 @@ def child(paths: Paths, folder: str, name: str) -> str:
 
 
 def split(paths: Paths, path: str) -> tuple[str, list[str]]:
-    """The root (empty for a relative path) and the names as written, ``..`` included."""
+    """The root (empty for a relative path) and the names as written.
+
+    ``..`` goes up and ``.`` stays, which only folders allow; a separator at the end counts as a ``.``.
+    """
     drive, rest = ntpath.splitdrive(path) if paths.windows else ("", path)
     root = paths.normal(drive + paths.separator) if paths.is_absolute(path) else ""
-    return root, [name for name in paths.slashed(rest).split("/") if name not in ("", ".")]
+    written = paths.slashed(rest)
+    names = [name for name in written.split("/") if name]
+    return root, [*names, "."] if names and written.endswith("/") else names
 
 
 def everywhere(_path: str) -> bool:
@@ -88,9 +93,13 @@ class Resolver:
         for position, name in enumerate(names):
             if here.kind not in PASSABLE or (name == ".." and not self._tells(here.real)):
                 return self._blocked(here, names[position:])
-            onward = self._paths.parent(here.real) if name == ".." else child(self._paths, here.real, name)
-            here = self._step(onward, trail)
+            here = self._step(self._onward(here.real, name), trail)
         return here
+
+    def _onward(self, folder: str, name: str) -> str:
+        if name == ".":
+            return folder
+        return self._paths.parent(folder) if name == ".." else child(self._paths, folder, name)
 
     def _blocked(self, here: Node, rest: Sequence[str]) -> Node:
         if not self._tells(here.real):

@@ -101,6 +101,7 @@ def test_the_same_file_given_by_two_paths_is_one_file() -> None:
         ({"/r/l": Link("f"), "/r/f": Text("x"), "/r/l/a": Text("y")}, "/r/l/a"),
         ({"/r/l": Link("l"), "/r/l/a": Text("y")}, "/r/l/a"),
         ({"/r/l": Link("l/x"), "/r/l/a": Text("y")}, "/r/l/a"),
+        ({"/r/l": Link("gone/deeper/.."), "/r/l/a": Text("y")}, "/r/l/a"),
         ({"/r/a/l": Link("x"), "/r/a": Text("y")}, "/r/a"),
         ({"/": Text("root")}, "/"),
         ({"r/a": Text("relative")}, "r/a"),
@@ -134,6 +135,13 @@ def test_a_long_chain_of_links_ends_as_on_linux() -> None:
     assert workspace.look("/r/59").kind is Kind.DANGLING
     assert workspace.look("/r/60").kind is Kind.FILE
     assert workspace.look("/r/59").kind is Kind.DANGLING or workspace.look("/r/60").kind is Kind.FILE
+
+
+@pytest.mark.parametrize("target", ["a.md/", "a.md/.", "a.md/../a.md"])
+def test_a_link_that_takes_a_file_for_a_folder_leads_nowhere(target: str) -> None:
+    workspace = inline({"/r/a.md": Text("a"), "/r/l": Link(target), "/r/folder/b.md": Text("b")})
+    assert workspace.look("/r/l") == Node(Kind.DANGLING, "/r/a.md")
+    assert inline({"/r/folder/b.md": Text("b"), "/r/l": Link("folder/./")}).look("/r/l").kind is Kind.DIRECTORY
 
 
 def test_an_empty_link_leads_nowhere() -> None:

@@ -45,7 +45,7 @@ def kind_on_disk(path: Path) -> Kind:
     return Kind.DANGLING if path.is_symlink() else Kind.MISSING
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(files=TREES, asked=st.lists(PATHS, min_size=1, max_size=6))
 def test_every_path_resolves_as_on_disk(files: dict[str, InlineFile], asked: list[str]) -> None:
     with tempfile.TemporaryDirectory() as made:

@@ -136,7 +136,7 @@ def halves() -> tuple[dict[str, InlineFile], dict[str, InlineFile]]:
 
 
 def links_and_rest() -> tuple[dict[str, InlineFile], dict[str, InlineFile]]:
-    links = {path: file for path, file in FILES.items() if isinstance(file, Link)}
+    links: dict[str, InlineFile] = {path: file for path, file in FILES.items() if isinstance(file, Link)}
     return links, {path: file for path, file in FILES.items() if path not in links}
 
 

@@ -1,0 +1,201 @@
+import pytest
+
+from app.core.excludes import LONGEST, ExcludeGlob, excludes
+from app.core.paths import Paths
+from app.workspaces.inline import Link
+from tests.core.tree import Tree, project
+
+FILES = {
+    "/home/dev/p/CLAUDE.md": "p",
+    "/home/dev/p/.claude/CLAUDE.md": "dot",
+    "/home/dev/p/.claude/rules/a.md": "a",
+    "/home/dev/p/.claude/rules/sub/b.md": "b",
+    "/home/dev/p/CLAUDE.local.md": "local",
+    "/home/dev/.claude/CLAUDE.md": "user",
+    "/etc/claude-code/CLAUDE.md": "managed",
+}
+
+
+def compiled(*globs, tree=None, windows=False):
+    tree = tree or Tree({})
+    return tree.drive(excludes([ExcludeGlob(glob, "here") for glob in globs], Paths(windows=windows)))
+
+
+def fits(glob, path, **more):
+    found = compiled(glob, **more).match([path])
+    return found is not None
+
+
+@pytest.mark.parametrize(
+    ("glob", "path"),
+    [
+        ("/a/CLAUDE.md", "/a/CLAUDE.md"),
+        ("/a/*.md", "/a/x.md"),
+        ("/a/*", "/a/.hidden"),
+        ("/a/**", "/a/.b/.c/d"),
+        ("/a/**", "/a"),
+        ("/a/**/d.md", "/a/d.md"),
+        ("/a/**/d.md", "/a/b/c/d.md"),
+        ("**/d.md", "/d.md"),
+        ("**/d.md", "/a/b/d.md"),
+        ("**/.claude/**", "/a/.claude/rules/x.md"),
+        ("**", "/a"),
+        ("/**", "/a/b"),
+        ("./**/d.md", "/a/d.md"),
+        ("/a/{b,c}.md", "/a/c.md"),
+        ("{/a,/b}/x", "/b/x"),
+        ("/a/{b,{c,d}}.md", "/a/d.md"),
+        ("/a/@(b|c).md", "/a/c.md"),
+        ("/a/@(b).md", "/a/b.md"),
+        ("/a/x?(y).md", "/a/x.md"),
+        ("/a/x?(y).md", "/a/xy.md"),
+        ("/a/?.md", "/a/b.md"),
+        ("/a/[ab].md", "/a/b.md"),
+        ("/a/[^b].md", "/a/c.md"),
+        ("/a/[!b].md", "/a/!.md"),
+        ("/a/[!b].md", "/a/b.md"),
+        (" /a/x ", "/a/x"),
+    ],
+)
+def test_a_pattern_fits_absolute_paths(glob, path):
+    assert fits(glob, path)
+
+
+@pytest.mark.parametrize(
+    ("glob", "path"),
+    [
+        ("/a/*", "/a/b/c"),
+        ("/a/*.md", "/a/b/c.md"),
+        ("/a/b", "/a/b/c"),
+        ("/a/b", "/x/a/b"),
+        ("/a/b/", "/a/b"),
+        ("/a/?", "/a/"),
+        ("/a?b", "/a/b"),
+        ("**/b.md", "/a/xb.md"),
+        ("/a/CLAUDE.md", "/a/claude.md"),
+        ("/a/[!b].md", "/a/c.md"),
+        ("/a/x?(y).md", "/a/xyy.md"),
+        ("**/d/**", "/a/dd/x"),
+    ],
+)
+def test_a_pattern_fits_no_more_than_it_says(glob, path):
+    assert not fits(glob, path)
+
+
+@pytest.mark.parametrize(
+    ("glob", "reason"),
+    [
+        ("CLAUDE.md", "pattern_never_matched"),
+        (".claude/rules/private.md", "pattern_never_matched"),
+        ("./a.md", "pattern_never_matched"),
+        ("*/a.md", "pattern_never_matched"),
+        ("~/a.md", "pattern_never_matched"),
+        ("{a,/b}", "pattern_never_matched"),
+        ("!/a.md", "pattern_never_matched"),
+        ("", "pattern_invalid"),
+        ("/a/!(b)", "pattern_invalid"),
+        ("/a/+(b)", "pattern_invalid"),
+        ("/a/*(b)", "pattern_invalid"),
+        ("/a/[b", "pattern_invalid"),
+        ("/" + "a" * LONGEST, "pattern_invalid"),
+    ],
+)
+def test_a_pattern_that_can_fit_nothing_is_told(glob, reason):
+    found = compiled(glob)
+    assert [(dead.glob, why) for dead, why, _ in found.dead] == [(glob, reason)]
+    assert found.match(["/a.md", "/a/b", "/b"]) is None
+
+
+def test_braces_beyond_the_budget_are_taken_as_written():
+    assert fits("/a/" + "{b,c}" * 10, "/a/" + "{b,c}" * 10)
+    assert not fits("/a/" + "{b,c}" * 10, "/a/" + "b" * 10)
+
+
+def test_the_first_pattern_that_fits_is_named():
+    found = compiled("/x", "**/a.md", "/p/a.md")
+    assert found.match(["/p/a.md"]) == ExcludeGlob("**/a.md", "here")
+
+
+@pytest.mark.parametrize("glob", ["/private/tmp/p/*.md", "/tmp/p/*.md", "/tmp/p/a.md", "/private/tmp/p/a.md"])
+def test_the_existing_prefix_of_a_pattern_is_also_tried_resolved(glob):
+    tree = Tree({"/tmp": Link("/private/tmp"), "/private/tmp/p/a.md": "a"})
+    assert fits(glob, "/private/tmp/p/a.md", tree=tree)
+    assert not fits(glob, "/private/tmp/q/a.md", tree=tree)
+
+
+def test_a_resolved_prefix_is_no_pattern():
+    tree = Tree({"/tmp": Link("/private/[ab]*"), "/private/[ab]*/a.md": "a"})
+    assert fits("/tmp/*.md", "/private/[ab]*/a.md", tree=tree)
+    assert not fits("/tmp/*.md", "/private/ax/a.md", tree=tree)
+
+
+@pytest.mark.parametrize("glob", ["C:\\work\\*.md", "C:/work/*.md", "**/a.md", "**\\a.md", "{C:/work,D:/x}/**"])
+def test_windows_patterns_take_either_separator(glob):
+    tree = Tree({}, cwd="C:\\work", home=None, config_dir=None, managed_dir=None)
+    assert fits(glob, "C:\\work\\a.md", tree=tree, windows=True)
+    assert not fits(glob, "D:\\work\\b.md", tree=tree, windows=True)
+
+
+def test_on_windows_a_path_without_a_drive_is_relative():
+    tree = Tree({}, cwd="C:\\work", home=None, config_dir=None, managed_dir=None)
+    (dead,) = compiled("/work/a.md", tree=tree, windows=True).dead
+    assert dead[1] == "pattern_never_matched"
+
+
+@pytest.mark.parametrize(
+    ("glob", "gone"),
+    [
+        ("/home/dev/p/CLAUDE.md", {"/home/dev/p/CLAUDE.md"}),
+        ("**/CLAUDE.local.md", {"/home/dev/p/CLAUDE.local.md"}),
+        ("**/.claude/rules/**", {"/home/dev/p/.claude/rules/a.md", "/home/dev/p/.claude/rules/sub/b.md"}),
+        ("**/rules/*.md", {"/home/dev/p/.claude/rules/a.md"}),
+        ("/home/dev/.claude/**", {"/home/dev/.claude/CLAUDE.md"}),
+        ("**", set(FILES) - {"/etc/claude-code/CLAUDE.md"}),
+    ],
+)
+def test_excludes_reach_every_level_but_the_managed_one(glob, gone):
+    tree = Tree(FILES).asked(exclude=(glob,))
+    assert set(Tree(FILES).paths()) - set(tree.paths()) == gone
+    assert {tree.reason(path) for path in gone} == ({"excluded"} if gone else set())
+
+
+def test_memory_indexes_are_not_excluded():
+    tree = project({"/home/dev/.claude/projects/-home-dev-p/memory/MEMORY.md": "index"}).asked(exclude=("**",))
+    assert tree.paths() == ["/home/dev/.claude/projects/-home-dev-p/memory/MEMORY.md"]
+
+
+@pytest.mark.parametrize("glob", ["/home/dev/p/CLAUDE.md", "/home/dev/p/AGENTS.md"])
+def test_a_linked_file_is_excluded_by_its_own_name_and_by_its_target(glob):
+    tree = project({"AGENTS.md": "a", "CLAUDE.md": Link("AGENTS.md")}).asked(exclude=(glob,))
+    assert tree.paths() == []
+    assert glob in tree.row("/home/dev/p/CLAUDE.md").hint
+
+
+@pytest.mark.parametrize("glob", ["/home/dev/p/.claude/rules/shared/*.md", "/home/dev/rules/*.md"])
+def test_a_linked_rules_folder_is_excluded_by_either_name(glob):
+    tree = project({".claude/rules/shared": Link("/home/dev/rules"), "/home/dev/rules/a.md": "a"}).asked(
+        exclude=(glob,)
+    )
+    assert tree.paths() == []
+
+
+def test_an_excluded_include_is_told_with_its_pattern():
+    tree = project({"CLAUDE.md": "@big.md", "big.md": "big"}).asked(exclude=("**/big.md",))
+    assert tree.paths() == ["/home/dev/p/CLAUDE.md"]
+    row = tree.row("/home/dev/p/big.md", "/home/dev/p/CLAUDE.md")
+    assert (row.verdict, row.reason, row.line) == ("skipped", "excluded", 1)
+    assert "**/big.md" in row.hint
+    assert "memory.exclude" in row.hint
+
+
+def test_patterns_of_settings_files_come_with_their_file():
+    tree = project(
+        {".claude/settings.json": '{"claudeMdExcludes": ["CLAUDE.md", "**/x.md"]}', "CLAUDE.md": "@x.md", "x.md": "x"}
+    )
+    memory = tree.load()
+    settings = "/home/dev/p/.claude/settings.json"
+    assert tree.reason("/home/dev/p/x.md", "/home/dev/p/CLAUDE.md") == "excluded"
+    assert [(row.path, row.reason) for row in memory.rows if row.parent == settings] == [
+        ("CLAUDE.md", "pattern_never_matched")
+    ]
+    assert [(notice.code, notice.where) for notice in memory.notices] == [("pattern_never_matched", settings)]

@@ -1,0 +1,99 @@
+import pytest
+
+from app.core.rules import MOST_CHARACTERS, can_never_match, condition, globs_from
+
+
+@pytest.mark.parametrize(
+    ("paths", "globs"),
+    [
+        ("src/**/*.ts", ("src/**/*.ts",)),
+        ("src/api/**, lib/api/**", ("src/api", "lib/api")),
+        (" a ,, b ", ("a", "b")),
+        ("a\nb\n", ("a", "b")),
+        (["a", "b,c"], ("a", "b", "c")),
+        ("{a,b}.ts, c", ("a.ts", "b.ts", "c")),
+        ("src/*.{ts,tsx}", ("src/*.ts", "src/*.tsx")),
+        ("{a,b}/{c,d}", ("a/c", "a/d", "b/c", "b/d")),
+        ("{a,{b,c{1..2}}}", ("a", "b", "c1", "c2")),
+        ("docs/**", ("docs",)),
+        ("/docs/**", ("/docs",)),
+        ("{docs,src}/**", ("docs", "src")),
+        ("{a/**,b}", ("a", "b")),
+        ("!docs/**", ("!docs/**",)),
+        ("a/**/**", ("a/**",)),
+        (["**", "a"], ("**", "a")),
+        (["", "a", 7, None, {"b": "c"}, ["d"]], ("a",)),
+    ],
+)
+def test_paths_become_patterns(paths, globs):
+    assert globs_from(paths) == globs
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [None, "", "  ", ",", [], [""], ["  "], 7, 1.5, True, {"a": None}, [[["a"]]], "**", ["**", "**"], "/**", "**/**"],
+)
+def test_what_holds_no_pattern_is_no_condition(paths):
+    assert globs_from(paths) == ()
+
+
+def test_a_pattern_beyond_the_budget_is_taken_as_written_and_the_others_work():
+    bomb = "{a,b}" * 10
+    globs = globs_from([bomb, "lib/*.c", "{x,y}.h"])
+    assert globs == (bomb, "lib/*.c", "x.h", "y.h")
+    assert condition(globs).met_by("lib/a.c")
+    assert not condition(globs).met_by("ab" * 5)
+
+
+def test_the_budget_of_patterns_is_one_for_the_file():
+    globs = globs_from(["{1..999}", "{a,b}", "{c,d}", "e"])
+    assert globs[999:] == ("{a,b}", "{c,d}", "e")
+    assert len(globs_from(["{1..998}", "{a,b}"])) == 1000
+
+
+def test_the_budget_of_characters_is_one_for_the_file():
+    long = "x" * (MOST_CHARACTERS // 8)
+    globs = globs_from([f"{{a,b,c,d}}{long}", f"{{a,b,c}}{long}", f"{{a,b}}{long}"])
+    assert [len(glob) - len(long) for glob in globs] == [1, 1, 1, 1, 1, 1, 1, len("{a,b}")]
+
+
+def test_nested_lists_of_any_depth_are_no_condition():
+    deep = ["a"]
+    for _ in range(5_000):
+        deep = [deep]
+    assert globs_from(deep) == ()
+
+
+@pytest.mark.parametrize(
+    "glob",
+    [
+        "./src",
+        "./src/**",
+        "!./src",
+        "../a",
+        "~/a",
+        "/home/dev/p/src",
+        "!/home/dev/p/src",
+        "a/../b",
+        ".",
+        "..",
+        "C:/a",
+        "c:\\a",
+    ],
+)
+def test_dots_in_front_and_absolute_patterns_can_never_match(glob):
+    assert can_never_match(glob, "/home/dev/p")
+    assert not condition((glob,)).met_by("src/a")
+
+
+@pytest.mark.parametrize("glob", ["src", "/src", "a/./b"[:1], ".env", "..a", "/home/other", "**/a", "c:"])
+def test_other_patterns_can_match(glob):
+    assert not can_never_match(glob, "/home/dev/p")
+
+
+def test_at_the_root_an_anchored_pattern_can_match():
+    assert not can_never_match("/src", "/")
+
+
+def test_no_patterns_are_met_by_nothing():
+    assert not condition(()).met_by("a")
