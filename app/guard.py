@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+import re
 from collections.abc import Iterable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -13,6 +14,7 @@ from app.errors import CallerRefused, HostRefused, KeyMissing, Problem, TooLarge
 from app.wire.problems import MEDIA_TYPE, problem_bytes
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
+_HOST = re.compile(r"(?:\[(?P<address>[^]]+)]|(?P<name>[^:[\]]+))(?::\d*)?")
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
@@ -105,10 +107,8 @@ def _digest(key: bytes) -> bytes:
 
 
 def _host_name(host: bytes) -> str:
-    text = host.decode("latin-1").lower()
-    if text.startswith("["):
-        return text[1:].partition("]")[0]
-    return text.partition(":")[0]
+    found = _HOST.fullmatch(host.decode("latin-1").lower())
+    return (found["address"] or found["name"]) if found else ""
 
 
 def _is_loopback(client: tuple[str, int] | None) -> bool:

@@ -66,6 +66,7 @@ def build_app(settings: Settings, contexts: Contexts) -> FastAPI:
         version=__version__,
         description=DESCRIPTION,
         openapi_url="/openapi.json",
+        redirect_slashes=False,
         redoc_url=None,
         middleware=[
             Middleware(Telemetry, log=logger(settings.log_level)),

@@ -5,39 +5,64 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
+    InitSettingsSource,
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
-    TomlConfigSettingsSource,
 )
 
 from app.core.facts import Platform
 
-_PLATFORMS: dict[str, Platform] = {"darwin": "macos", "win32": "windows"}
+CONFIG = "STRATA_CONFIG"
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
+_PLATFORMS: dict[str, Platform] = {"darwin": "macos", "win32": "windows"}
 
-def _default_roots() -> tuple[Path, ...]:
-    return (Path.home(), Path(tempfile.gettempdir()))
+
+class ConfigFileError(ValueError):
+    """The file that STRATA_CONFIG names cannot be read as TOML."""
+
+
+def _home() -> Path | None:
+    """None for an account without a home folder, such as one of a container."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None
+
+
+def _default_roots(validated: dict[str, Any]) -> tuple[Path, ...]:
+    """Home and temporary folder for a service that only this machine reaches. A home that is the root is none."""
+    if validated.get("host") not in LOOPBACK:
+        return ()
+    home = _home()
+    homes = () if home is None or home == home.parent else (home,)
+    return (*homes, Path(tempfile.gettempdir()))
 
 
 class Settings(BaseSettings):
-    """Frozen, read once, by `main`. Sizes are in bytes, times in seconds."""
+    """Frozen, read once, by `main`. Sizes are in bytes, times in seconds.
 
-    model_config = SettingsConfigDict(env_prefix="STRATA_", frozen=True, extra="forbid", enable_decoding=False)
+    Raises ConfigFileError beside pydantic's ValidationError.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix="STRATA_", frozen=True, extra="forbid", enable_decoding=False, hide_input_in_errors=True
+    )
 
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8787
     workers: Annotated[int, Field(ge=1)] = 1
     roots: Annotated[tuple[Path, ...], NoDecode] = Field(default_factory=_default_roots)
-    home: Path | None = Field(default_factory=Path.home)
-    api_keys: Annotated[tuple[str, ...], NoDecode] = ()
+    home: Path | None = Field(default_factory=_home)
+    api_keys: Annotated[tuple[str, ...], NoDecode] = Field(default=(), repr=False)
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = ()
     max_body_bytes: Annotated[int, Field(ge=1)] = 32 * 1024 * 1024
     max_file_bytes: Annotated[int, Field(ge=1)] = 1024 * 1024
@@ -45,7 +70,7 @@ class Settings(BaseSettings):
     session_idle_seconds: Annotated[float, Field(gt=0)] = 12 * 3600
     git_timeout_seconds: Annotated[float, Field(gt=0)] = 5
     max_context_tokens: Annotated[int, Field(ge=1)] | None = None
-    log_level: str = "info"
+    log_level: Literal["debug", "info", "warning", "error", "critical"] = "info"
 
     @field_validator("roots", mode="before")
     @classmethod
@@ -56,6 +81,11 @@ class Settings(BaseSettings):
     @classmethod
     def _split_commas(cls, value: Any) -> Any:
         return [item.strip() for item in value.split(",") if item.strip()] if isinstance(value, str) else value
+
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _lower(cls, value: Any) -> Any:
+        return value.lower() if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _is_safe(self) -> Settings:
@@ -79,6 +109,13 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        file = os.environ.get("STRATA_CONFIG")
-        toml = (TomlConfigSettingsSource(settings_cls, Path(file)),) if file else ()
-        return (init_settings, env_settings, *toml)
+        file = os.environ.get(CONFIG)
+        written = (InitSettingsSource(settings_cls, _written_in(file)),) if file else ()
+        return (init_settings, env_settings, *written)
+
+
+def _written_in(file: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(Path(file).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigFileError(f"{CONFIG} names {file}, which cannot be read: {error}") from error

@@ -11,7 +11,6 @@ FOLDER = b"d:"
 FILE = b"f:"
 """What stands before a path that is matched. A link is a file, whatever it leads to."""
 
-_MARK = re.compile(rb"\xef\xbb\xbf")
 _LITERAL = re.compile(rb"[^*?\[\\]*")
 _ANY_BYTE = frozenset(range(1, 256))
 _SLASH = ord("/")
@@ -48,7 +47,8 @@ class IgnoreRule:
 
 def ignore_rules(data: bytes) -> tuple[IgnoreRule, ...]:
     """The lines of an ignore file that can match something, in order."""
-    found = (_rule(line) for line in _MARK.sub(b"", data, count=1).split(b"\n") if line[:1] not in (b"", b"#"))
+    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    found = (_rule(line) for line in lines if line[:1] not in (b"", b"#"))
     return tuple(rule for rule in found if rule is not None)
 
 

@@ -16,10 +16,10 @@ from app.core.paths import Paths
 
 IGNORE_FILE = ".gitignore"
 GIT = ".git"
-MATCHER_BYTES = 64 * 1024 * 1024
-"""What one ignore file's matcher may hold of memory."""
+LARGEST = 131_072
+"""Bytes of an ignore file: RE2 gives up simplifying what is several times as large."""
 
-Refusal = Literal["ignore_bytes", "ignore_rules", "ignore_unreadable"]
+Refusal = Literal["ignore_bytes", "ignore_file_bytes", "ignore_rules", "ignore_unreadable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,25 +31,22 @@ class IgnoreList:
 
     def verdict(self, subject: bytes) -> bool | None:
         """Whether ``subject`` (FOLDER or FILE, and a path as seen from the list's folder) is ignored; None: unsaid."""
-        last: int = max(self.matcher.Match(subject) or (0,))
-        return self.rules[last - 1].ignored if last else None
+        fitting = self.matcher.Match(subject)
+        return self.rules[max(fitting)].ignored if fitting else None
 
 
-def ignore_list(rules: tuple[IgnoreRule, ...]) -> IgnoreList | None:
-    """None when the rules are too large to be matched."""
+def ignore_list(rules: tuple[IgnoreRule, ...], size: int) -> IgnoreList:
+    """The rules of a file of ``size`` bytes, at most LARGEST; there must be some."""
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
     options.dot_nl = True
     options.log_errors = False
-    options.max_mem = MATCHER_BYTES
+    options.max_mem = 131_072 + 512 * size  # enough for any rules, and little for many small files
     matcher = re2.Set.FullMatchSet(options)
-    try:
-        for regex in (b".*", *(rule.regex for rule in rules)):  # the first always fits: without it, memory ran out
-            matcher.Add(regex)
-        matcher.Compile()
-    except re2.error:
-        return None
-    return IgnoreList(rules, matcher) if matcher.Match(FILE) else None
+    for rule in rules:
+        matcher.Add(rule.regex)
+    matcher.Compile()
+    return IgnoreList(rules, matcher)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +82,15 @@ def _bytes(name: str) -> bytes:
 
 
 class IgnoreFiles:
-    """Reads ignore files: at most ``most_bytes`` of them altogether, and at most ``most_rules`` in force at once.
+    """Reads ignore files: ``most_bytes`` of them altogether, ``file_bytes`` of each, ``most_rules`` in force at once.
 
     ``refused`` lists the files that had no effect for these or other reasons.
     """
 
-    def __init__(self, paths: Paths, most_bytes: int, most_rules: int) -> None:
+    def __init__(self, paths: Paths, most_bytes: int, file_bytes: int, most_rules: int) -> None:
         self.paths = paths
         self.bytes_left = most_bytes
+        self.file_bytes = min(file_bytes, LARGEST)
         self.most_rules = most_rules
         self.refused: list[tuple[str, Refusal]] = []
 
@@ -139,17 +137,17 @@ class IgnoreFiles:
         return (yield from self._and_file(ignores, path, node)) if is_read else ignores
 
     def _and_file(self, ignores: Ignores, path: str, node: Node) -> Flow[Ignores]:
-        if node.size > self.bytes_left:
-            return self._refuse(ignores, path, "ignore_bytes")
+        if node.size > min(self.file_bytes, self.bytes_left):
+            reason: Refusal = "ignore_bytes" if node.size <= self.file_bytes else "ignore_file_bytes"
+            return self._refuse(ignores, path, reason)
         self.bytes_left -= node.size
         content = yield from read(node.real)
         if content.data is None:
             return self._refuse(ignores, path, "ignore_unreadable")
         rules = ignore_rules(content.data)
-        if not rules:
-            return ignores
-        found = ignore_list(rules) if ignores.size + len(rules) <= self.most_rules else None
-        return self._refuse(ignores, path, "ignore_rules") if found is None else ignores.and_list(found)
+        if ignores.size + len(rules) > self.most_rules:
+            return self._refuse(ignores, path, "ignore_rules")
+        return ignores.and_list(ignore_list(rules, len(content.data))) if rules else ignores
 
     def _refuse(self, ignores: Ignores, path: str, reason: Refusal) -> Ignores:
         self.refused.append((path, reason))

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from app.core.configuration import Configuration
 from app.core.document import Document, DocumentReader, is_text_name, limited
 from app.core.excludes import Excludes
-from app.core.facts import Client, GitRoots, Kind, MemoryOptions, Node, SettingSource
+from app.core.facts import Client, Content, GitRoots, Kind, MemoryOptions, Node, SettingSource
 from app.core.flow import Flow, look, names, read
 from app.core.includes import MOST_LEVELS, Reach, is_git_metadata, targets
 from app.core.levels import Level
 from app.core.markdown import Mention
 from app.core.paths import Paths
 from app.core.report import NODE_REASONS, Row, Verdict
-from app.core.rules import can_never_match, condition
+from app.core.rules import Condition, can_never_match, condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,10 @@ class Touched:
     real: str
 
 
+Refusal = tuple[str, str | None, Verdict]
+"""Why a candidate does not load: reason, hint, verdict."""
+
+
 class Loading:
     """``seen`` maps real paths that came already to how they were reported."""
 
@@ -86,6 +90,7 @@ class Loading:
         self.reach = reach
         self.seen = dict(seen)
         self.rows: list[Row] = []
+        self._conditions: dict[tuple[str, ...], Condition] = {}
 
     def file(self, candidate: Candidate) -> Flow[list[MemoryFile]]:
         """The candidate and what it includes; nothing, and a row that says why, when it does not load."""
@@ -148,20 +153,22 @@ class Loading:
         return _reported(candidate, paths.join(folder.real, paths.name(candidate.path)))
 
     def _document(self, candidate: Candidate, node: Node) -> Flow[Document | None]:
-        reason, hint, verdict = self._refusal(candidate, node)
-        if reason is None:
-            content = yield from read(node.real)
-            document = self.plan.reader.read(content.data) if content.data is not None else None
-            if document is not None:
-                return document
-            reason = content.problem or "not_text"
+        refusal = self._refusal(candidate, node)
+        content = (yield from read(node.real)) if refusal is None else Content(None)
+        document = self.plan.reader.read(content.data) if content.data is not None else None
+        if document is None:
+            self._refuse(candidate, refusal or (content.problem or "not_text", None, "skipped"))
+        return document
+
+    def _refuse(self, candidate: Candidate, refusal: Refusal) -> None:
+        """A row; a file that came already is named as it was looked for, not as what it led to."""
+        reason, hint, verdict = refusal
         if reason == "already_loaded" and candidate.tried:
             candidate = replace(candidate, path=candidate.tried)
         self.skip(candidate, reason, hint, verdict)
-        return None
 
-    def _refusal(self, candidate: Candidate, node: Node) -> tuple[str | None, str | None, Verdict]:
-        """Why the file is not even read: reason, hint, verdict."""
+    def _refusal(self, candidate: Candidate, node: Node) -> Refusal | None:
+        """Why the file is not even read."""
         if node.kind is not Kind.FILE:
             return NODE_REASONS[node.kind], None, "skipped"
         wrong = self._include_refusal(candidate, node) if candidate.parent is not None else None
@@ -179,9 +186,9 @@ class Loading:
             return "already_loaded", None if known == candidate.path else f"It came as {known}.", "skipped"
         if candidate.depth > MOST_LEVELS:
             return "too_deep", "Include it from a file nearer to the start of the chain.", "skipped"
-        return None, None, "loaded"
+        return None
 
-    def _include_refusal(self, candidate: Candidate, node: Node) -> tuple[str, str | None, Verdict] | None:
+    def _include_refusal(self, candidate: Candidate, node: Node) -> Refusal | None:
         paths = self.plan.paths
         if is_git_metadata(candidate.path, paths) or is_git_metadata(node.real, paths):
             return "git_metadata", None, "skipped"
@@ -290,11 +297,16 @@ class Loading:
 
     def _meets(self, globs: tuple[str, ...], base: str, touched: Touched | None) -> bool:
         relative = self.plan.paths.relative(touched.real, base) if touched else None
-        return relative is not None and condition(globs).met_by(relative)
+        return relative is not None and self._condition(globs).met_by(relative)
+
+    def _condition(self, globs: tuple[str, ...]) -> Condition:
+        if globs not in self._conditions:
+            self._conditions[globs] = condition(globs)
+        return self._conditions[globs]
 
     def _withhold(self, candidate: Candidate, document: Document, base: str) -> None:
         slashed = self.plan.paths.slashed(base)
-        invalid = condition(document.globs).invalid
+        invalid = self._condition(document.globs).invalid
         hopeless = [glob for glob in document.globs if can_never_match(glob, slashed)]
         hint = _sentences(
             (

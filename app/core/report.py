@@ -67,10 +67,11 @@ class Row:
 
 
 def distinct(rows: Iterable[Row]) -> tuple[Row, ...]:
-    """One row for each candidate that was considered several times: that it loaded, else what was said last."""
+    """One row for each candidate that was considered several times: that it loaded, else what was said first."""
     kept: dict[tuple[str, str | None, int | None], Row] = {}
     for row in rows:
-        known = kept.get(row.candidate)
-        if known is None or known.verdict != "loaded":
+        if row.verdict == "loaded":
             kept[row.candidate] = row
+        else:
+            kept.setdefault(row.candidate, row)
     return tuple(kept.values())

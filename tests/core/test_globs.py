@@ -29,7 +29,6 @@ NAMES = [
     "-",
     "\\",
     "0",
-    ":",
 ]
 PIECES = [
     *(
@@ -106,9 +105,10 @@ def repository(tmp_path_factory):
 
 
 def git(folder, *arguments, **more):
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C"}
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1"}
     return subprocess.run(
         ["git", "-c", "core.ignoreCase=false", *arguments],
+        check=False,
         cwd=folder,
         env=environment,
         text=True,
@@ -120,9 +120,11 @@ def git(folder, *arguments, **more):
 def ignored(repository, globs, paths):
     """Which of the paths git ignores under these patterns."""
     (repository / ".git/info/exclude").write_text("\n".join(globs) + "\n")
-    answer = git(repository, "check-ignore", "--no-index", "--stdin", "-z", input="\0".join(paths) + "\0")
+    answer = git(
+        repository, "check-ignore", "--no-index", "--stdin", "-z", input="".join(f"./{path}\0" for path in paths)
+    )
     assert answer.returncode in (0, 1), answer.stderr
-    return set(answer.stdout.split("\0")) - {""}
+    return {path.removeprefix("./") for path in answer.stdout.split("\0")} - {""}
 
 
 @settings(max_examples=300)
@@ -149,7 +151,8 @@ def test_a_condition_is_met_by_what_git_ignores(repository, globs, paths):
         (["a*/b"], ["ax/b"], ["a/x/b"]),
         (["[a-c].ts"], ["b.ts"], ["d.ts", "[a-c].ts"]),
         (["src/", "!src/a.ts"], ["src/a.ts", "src/b.ts"], []),
-        (["src/**", "!src/gen/**", "docs/"], ["src/a.ts", "docs/x/y.md"], ["src/gen/a.ts"]),
+        (["src/**", "!src/gen/**", "docs/"], ["src/a.ts", "docs/x/y.md", "src/gen/a.ts"], []),
+        (["src/**/*.ts", "!src/gen/**"], ["src/a.ts", "src/b/c.ts"], ["src/gen/a.ts"]),
         (["src/*", "!src/a.ts"], ["src/b.ts"], ["src/a.ts"]),
         (["!a"], [], ["a", "b"]),
         (["Src/*.TS"], ["src/a.ts", "SRC/A.TS"], []),
@@ -181,7 +184,7 @@ def test_a_pattern_that_cannot_be_read_is_none_and_spares_the_others(glob):
 
 
 def test_a_pattern_too_large_for_the_matcher_cannot_be_read():
-    assert compiled("*a" * 400_000) is None
+    assert compiled("?" * 60_000) is None
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -199,11 +202,13 @@ def test_a_pattern_names_the_path_itself_and_not_what_is_below():
     assert not compiled("a/").matches("a")
 
 
-@pytest.mark.parametrize("glob", ["**/a/" * 12 + "x", "*a" * 20 + "b", "[a-z]*" * 50, "**/" * 200 + "b", "?*" * 500])
+@pytest.mark.parametrize(
+    "glob", ["**/a/" * 12 + "x", "*a" * 20 + "b", "[a-z]*" * 50, "**/" * 200 + "b", "?*" * 500 + "x"]
+)
 def test_hostile_patterns_end(glob):
     rule = condition((glob,))
     assert rule.invalid == ()
-    assert not rule.met_by("a/" * 200 + "A" * 1000 + "!/" + "-")
+    assert not rule.met_by("/".join(["!" * 30] * 30))
 
 
 BRACES = [

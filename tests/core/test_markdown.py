@@ -239,7 +239,7 @@ def test_deep_nesting_is_read():
 
 
 def test_many_mentions_in_one_paragraph_are_read():
-    assert len(mentioned("@a \n" * 20_000)) == 20_000
+    assert len(mentioned("@a \n" * 5_000)) == 5_000
 
 
 MARKDOWN = st.lists(
@@ -263,8 +263,6 @@ MARKDOWN = st.lists(
             "> ",
             "1. ",
             "*",
-        ]
-        + [
             "[",
             "](",
             ")",

@@ -17,7 +17,7 @@ from app.core.memory import Memory, load
 from app.core.paths import paths_for
 from app.core.report import Row
 from app.gather import Answers
-from app.workspaces.inline import Binary, Folder, InlineFile, InlineWorkspace, Link, Text
+from app.workspaces.inline import Binary, Folder, InlineFile, InlineWorkspace, Text
 
 T = TypeVar("T")
 Files = Mapping[str, str | bytes | InlineFile]
