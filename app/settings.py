@@ -58,9 +58,9 @@ class Settings(BaseSettings):
     )
 
     host: str = "127.0.0.1"
+    roots: Annotated[tuple[Path, ...], NoDecode] = Field(default_factory=_default_roots)
     port: Annotated[int, Field(ge=0, le=65535)] = 8787
     workers: Annotated[int, Field(ge=1)] = 1
-    roots: Annotated[tuple[Path, ...], NoDecode] = Field(default_factory=_default_roots)
     home: Path | None = Field(default_factory=_home)
     api_keys: Annotated[tuple[str, ...], NoDecode] = Field(default=(), repr=False)
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = ()

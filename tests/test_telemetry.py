@@ -9,7 +9,6 @@ from typing import Any
 import httpx
 import pytest
 
-from app.core.facts import Content, GitFacts, Node
 from app.main import build_app, build_contexts, create_app
 from app.settings import Settings
 from app.stores.socket import Held
@@ -103,25 +102,6 @@ def test_nothing_of_what_a_caller_sends_is_logged(capsys: pytest.CaptureFixture[
 class FailingStore:
     async def load(self, key: str) -> Held:
         raise LookupError(f"sk-secret of {HOME}: my words {key}")
-
-
-@dataclass
-class FailingWorkspace:
-    """An inline workspace whose git fails in a way that nobody listed."""
-
-    inner: Any
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
-
-    def look(self, path: str) -> Node:
-        return self.inner.look(path)
-
-    def read(self, path: str) -> Content:
-        raise OverflowError(f"sk-secret of {path}: my words")
-
-    def git(self, cwd: str) -> GitFacts | None:
-        raise LookupError(f"sk-secret of {cwd}: my words")
 
 
 def test_of_an_unexpected_error_its_kind_and_its_lines_are_logged_and_not_what_it_says(

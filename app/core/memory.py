@@ -202,8 +202,13 @@ def rule_base(plan: Plan, level: Level, folder: str) -> str:
 
 
 def _off(loading: Loading, place: Place) -> Flow[None]:
-    for name in (*place.level.files, *([place.level.rules] if place.level.rules else [])):
-        yield from _note(loading, loading.plan.paths.join(place.folder, name), place.off or "")
+    plan, level = loading.plan, place.level
+    for name in level.files:
+        reason = "private_folder" if is_private(plan, level, place.folder, name) else place.off or ""
+        yield from _note(loading, plan.paths.join(place.folder, name), reason)
+    rules = rules_folder(plan, level, place.folder)
+    if rules:
+        yield from _note(loading, rules, place.off or "")
 
 
 def _note(loading: Loading, path: str, reason: str) -> Flow[None]:

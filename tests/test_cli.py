@@ -1,0 +1,381 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from app import __version__
+from app.main import create_app
+from app.settings import Settings
+from tests.asking import CONTRACT, answered, inline, local
+from tests.reference.programs import first_commit, git
+from tests.serving import serve
+
+ROOT = Path(__file__).parents[1]
+STRATA = [sys.executable, "-c", "from app.cli import main; main()"]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    folder = tmp_path / "home"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    (folder / "src").mkdir(parents=True)
+    (folder / "CLAUDE.md").write_text("Use tabs. @docs.md")
+    (folder / "docs.md").write_text("The docs.")
+    (folder / "src" / "CLAUDE.md").write_text("Nested.")
+    return folder
+
+
+def surroundings(home: Path, **more: str) -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(ROOT), **more}
+
+
+def strata(
+    home: Path, *arguments: str | bytes, given: bytes = b"", cwd: Path = ROOT, **more: str
+) -> subprocess.CompletedProcess[bytes]:
+    command = [*STRATA, *arguments]
+    return subprocess.run(
+        command, env=surroundings(home, **more), cwd=cwd, input=given, capture_output=True, check=False, timeout=60
+    )
+
+
+def failed(done: subprocess.CompletedProcess[bytes], code: int, said: str) -> None:
+    """It ended with that code, printed nothing, and said something, without a traceback."""
+    told = done.stderr.decode(errors="replace")
+    assert (done.returncode, done.stdout) == (code, b""), told
+    assert said in re.sub(r"[\s│]+", " ", told)
+    assert "Traceback" not in told
+
+
+@contextmanager
+def served(home: Path, *arguments: str, **more: str) -> Iterator[tuple[str, list[str], subprocess.Popen[bytes]]]:
+    """A server in a process of its own: its address, what it said until it was reached, and the process."""
+    command = [*STRATA, "serve", "--port", "0", *arguments]
+    with subprocess.Popen(command, env=surroundings(home, **more), cwd=home, stderr=subprocess.PIPE) as process:
+        try:
+            assert process.stderr is not None
+            first = process.stderr.readline().decode()
+            found = re.fullmatch(rf"Strata {re.escape(__version__)} on (http://\S+) \(Ctrl-C ends it\)\. Try:\n", first)
+            assert found is not None, first + process.stderr.read().decode()
+            address = found[1]
+            with httpx.Client(trust_env=False, timeout=60) as client:
+                client.get(f"{address}/healthz")
+            yield address, [first], process
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+# strata context
+
+
+def test_the_command_prints_what_the_service_answers(home: Path, project: Path, tmp_path: Path) -> None:
+    body = local(project, touched=[{"path": str(project / "src" / "a.py")}])
+    body["workspace"] = {"source": "local", "cwd": str(project)}
+    with serve(create_app(Settings(roots=(tmp_path,), home=home))) as address:
+        served_bytes = httpx.post(f"{address}/v1/context", json=body, trust_env=False).content
+    more = tmp_path / "more.json"
+    more.write_text(json.dumps({"date": body["date"], "model": body["model"]}))
+    touched = str(project / "src" / "a.py")
+    done = strata(
+        home, "context", str(project), "--request", str(more), "--touched", touched, STRATA_ROOTS=str(tmp_path)
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == served_bytes + b"\n"
+    assert [file["content"] for file in json.loads(done.stdout)["memory"]["attachments"]] == ["Nested."]
+
+
+def test_a_relative_folder_and_relative_files_are_taken_from_here(home: Path, project: Path) -> None:
+    whole = strata(home, "context", str(project), "--touched", str(project / "src" / "x.py"))
+    short = strata(home, "context", ".", "--touched", "src/x.py", cwd=project)
+    assert whole.returncode == 0
+    assert short.stdout == whole.stdout
+
+
+def test_a_folder_outside_the_roots_is_read_because_its_owner_names_it(home: Path, project: Path) -> None:
+    done = strata(home, "context", str(project), STRATA_ROOTS=str(home))
+    assert [file["content"] for file in json.loads(done.stdout)["memory"]["files"]][-1] == "The docs."
+
+
+def test_the_request_comes_from_standard_input(home: Path, project: Path) -> None:
+    given = json.dumps({"date": "2020-01-02", "system_prompt": {"custom": "Only this."}}).encode()
+    done = strata(home, "context", str(project), "--request", "-", given=given)
+    answer = json.loads(done.stdout)
+    assert [block["text"] for block in answer["system_blocks"]] == ["Only this."]
+    assert answer["user_context"]["entries"]["currentDate"] == "Today's date is 2020-01-02."
+
+
+@pytest.mark.parametrize(
+    ("given", "arguments", "model"),
+    [
+        ({}, [], "claude-sonnet-5-5"),
+        ({"model": "haiku"}, [], "claude-haiku-5-5"),
+        ({"model": "haiku"}, ["--model", "claude-opus-4-8[1m]"], "claude-opus-4-8"),
+    ],
+)
+def test_the_model_is_the_options_then_the_requests_then_the_usual(
+    given: Any, arguments: list[str], model: str, home: Path, project: Path
+) -> None:
+    done = strata(home, "context", str(project), "--request", "-", *arguments, given=json.dumps(given).encode())
+    assert json.loads(done.stdout)["request"]["model"] == model
+
+
+def test_touched_files_join_those_of_the_request(home: Path, project: Path) -> None:
+    (project / "lib").mkdir()
+    (project / "lib" / "CLAUDE.md").write_text("Library.")
+    given = json.dumps({"touched": [{"path": "lib/a.py"}]}).encode()
+    done = strata(home, "context", str(project), "--request", "-", "--touched", str(project / "src/a"), given=given)
+    assert [one["content"] for one in json.loads(done.stdout)["memory"]["attachments"]] == ["Library.", "Nested."]
+
+
+def test_a_commit_is_assembled_when_the_request_says_so(home: Path, tmp_path: Path) -> None:
+    repository = tmp_path / "r"
+    git(repository, "init", "--quiet", "--initial-branch=main")
+    first_commit(repository)
+    workspace = {"source": "git", "repository": str(repository), "cwd": "/repo"}
+    given = json.dumps({"workspace": workspace}).encode()
+    done = strata(home, "context", ".", "--request", "-", given=given, STRATA_ROOTS=str(home))
+    assert done.returncode == 0
+    assert "Current branch: " in json.loads(done.stdout)["system_blocks"][-1]["text"]
+
+
+BROKEN: dict[str, tuple[bytes, str]] = {
+    "no JSON": (b"{", "- cannot be read"),
+    "empty": (b"", "- cannot be read"),
+    "a list": (b"[]", "- must hold a JSON object"),
+    "misspelt": (b'{"modle": 1}', "/modle: there is no such field"),
+    "workspace": (b'{"workspace": []}', "/workspace: Input should be an object"),
+    "workspace of null": (b'{"workspace": null}', "/workspace: Input should be an object"),
+    "cwd": (b'{"workspace": {"cwd": 3}}', "/workspace/cwd: Input should be a valid string"),
+    "touched": (b'{"touched": 3}', "/touched: Input should be a valid"),
+    "date": (b'{"date": "2026-02-30"}', "/date: this must be a day of the calendar"),
+    "deep": (b'{"tools": %s%s}' % (b"[" * 300, b"]" * 300), "cannot be written as JSON"),
+    "not built": (b'{"cache": {"layout": "late"}}', "not built yet"),
+}
+
+
+@pytest.mark.parametrize(("given", "said"), BROKEN.values(), ids=BROKEN)
+def test_a_request_that_is_not_valid_ends_with_2(given: bytes, said: str, home: Path, project: Path) -> None:
+    failed(strata(home, "context", str(project), "--request", "-", "--touched", "a", given=given), 2, said)
+
+
+def test_a_request_file_that_is_missing_ends_with_2(home: Path, project: Path) -> None:
+    failed(strata(home, "context", str(project), "--request", "no.json"), 2, "no.json cannot be read: ")
+
+
+def test_a_folder_whose_name_is_not_text_ends_with_2(home: Path, tmp_path: Path) -> None:
+    folder = os.fsencode(tmp_path) + b"/\xff"
+    Path(os.fsdecode(folder)).mkdir()
+    failed(strata(home, "context", folder), 2, "the request cannot be written as JSON")
+
+
+def test_settings_that_are_not_valid_end_with_2(home: Path, project: Path) -> None:
+    failed(strata(home, "context", str(project), STRATA_HOST="0.0.0.0"), 2, "host 0.0.0.0 is reachable")
+
+
+@pytest.mark.parametrize("name", ["missing", "CLAUDE.md"])
+def test_a_folder_that_cannot_be_opened_ends_with_3(name: str, home: Path, project: Path) -> None:
+    failed(strata(home, "context", str(project / name)), 3, f"There is no folder {project / name}")
+
+
+@pytest.mark.parametrize(("strict", "code"), [([], 0), (["--strict"], 4)])
+def test_what_was_asked_for_and_did_not_load_is_told(strict: list[str], code: int, home: Path, project: Path) -> None:
+    (project / "CLAUDE.md").write_text("@gone.md @docs.md")
+    (project / ".claude").mkdir()
+    (project / ".claude" / "settings.json").write_text("{")
+    done = strata(home, "context", str(project), *strict)
+    assert done.returncode == code
+    assert json.loads(done.stdout)["memory"]["files"]
+    told = sorted(done.stderr.decode().splitlines())
+    assert told[0].startswith(f"{project}/.claude/settings.json: settings_unreadable. It is not valid JSON")
+    assert told[1:] == [f"{project}/gone.md: not_found."]
+
+
+def test_strict_ends_with_0_when_all_loaded(home: Path, project: Path) -> None:
+    done = strata(home, "context", str(project), "--strict")
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+# strata serve
+
+
+def test_it_says_where_it_listens_answers_and_ends_on_sigterm(home: Path, project: Path, tmp_path: Path) -> None:
+    with served(home, "--root", str(tmp_path)) as (address, _, process):
+        answered(httpx.post(f"{address}/v1/context", json=local(project), trust_env=False))
+        process.send_signal(signal.SIGTERM)
+        _, told = process.communicate(timeout=60)
+        assert process.returncode in {0, -signal.SIGTERM}
+    lines = told.decode().splitlines()
+    assert lines[0].startswith(f"  curl -s {address}/v1/context -H 'content-type: application/json' -d '")
+    assert [json.loads(line)["route"] for line in lines[1:]] == ["/healthz", "/v1/context"]
+
+
+def test_what_it_says_to_try_works(home: Path) -> None:
+    with served(home) as (address, _, process):
+        assert process.stderr is not None
+        line = process.stderr.readline().decode()
+        body = re.search(r"-d '(.*)'\n$", line)
+        assert body is not None
+        headers = {"content-type": "application/json"}
+        answer = answered(httpx.post(f"{address}/v1/context", content=body[1], headers=headers, trust_env=False))
+    assert [file["content"] for file in answer["memory"]["files"]] == ["Use tabs."]
+
+
+def test_it_ends_on_an_interrupt(home: Path) -> None:
+    with served(home) as (_, _, process):
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    assert process.returncode in {0, -signal.SIGINT, 130}
+    assert b"Traceback" not in told
+
+
+def test_it_listens_on_other_addresses_with_a_key(home: Path) -> None:
+    with served(home, "--host", "0.0.0.0", STRATA_API_KEYS="k") as (address, _, process):
+        assert address.startswith("http://127.0.0.1:")
+        assert httpx.get(f"{address}/v1/models", trust_env=False).status_code == 401
+        assert httpx.get(f"{address}/v1/models", headers={"x-api-key": "k"}, trust_env=False).status_code == 200
+        assert process.stderr is not None
+        assert b"-H 'x-api-key: KEY'" in process.stderr.readline()
+
+
+def test_it_does_not_listen_on_other_addresses_without_keys(home: Path) -> None:
+    done = strata(home, "serve", "--host", "0.0.0.0")
+    failed(done, 2, "host 0.0.0.0 is reachable from other machines: set STRATA_API_KEYS")
+
+
+def test_a_port_that_is_taken_is_told(home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = strata(home, "serve", "--port", str(port))
+    failed(done, 1, f"cannot listen on 127.0.0.1, port {port}: Address already in use. Give another --port or --host.")
+
+
+def test_an_address_that_is_not_this_machines_is_told(home: Path) -> None:
+    done = strata(home, "serve", "--host", "203.0.113.7", STRATA_API_KEYS="k")
+    failed(done, 1, "cannot listen on 203.0.113.7")
+
+
+def test_a_relative_root_is_taken_from_here(home: Path) -> None:
+    (home / "code" / "p").mkdir(parents=True)
+    (home / "other").mkdir()
+    with served(home, "--root", "code") as (address, _, _):
+        codes = [
+            httpx.post(f"{address}/v1/context", json=local(folder), trust_env=False).status_code
+            for folder in (home / "code" / "p", home / "other")
+        ]
+    assert codes == [200, 404]
+
+
+def test_a_root_that_does_not_exist_ends_with_2(home: Path) -> None:
+    failed(strata(home, "serve", "--root", "no/such"), 2, "does not exist")
+
+
+def test_a_root_that_is_a_file_ends_with_2(home: Path, project: Path) -> None:
+    failed(strata(home, "serve", "--root", str(project / "CLAUDE.md")), 2, "is a file")
+
+
+def test_a_root_of_the_environment_that_is_not_there_yet_is_told(home: Path) -> None:
+    with served(home, STRATA_ROOTS=str(home / "later")) as (_, _, process):
+        assert process.stderr is not None
+        told = [process.stderr.readline().decode() for _ in range(2)]
+    assert told[1] == f"strata: the root {home}/later is no folder: nothing is read from it\n"
+
+
+def test_settings_come_from_a_file(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "strata.toml").write_text('api_keys = ["k"]\nport = 1')
+    with served(home, "--config", str(tmp_path / "strata.toml")) as (address, _, _):
+        assert httpx.get(f"{address}/v1/models", trust_env=False).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "which cannot be read: [Errno 2] No such file"),
+        ("port =", "which cannot be read: "),
+        ("prot = 1", "strata: prot: there is no such setting"),
+        ("port = 70000", "strata: port: Input should be less than or equal to 65535"),
+    ],
+)
+def test_a_file_of_settings_that_cannot_be_used_ends_with_2(text: str | None, said: str, home: Path) -> None:
+    if text is not None:
+        (home / "strata.toml").write_text(text)
+    failed(strata(home, "serve", STRATA_CONFIG=str(home / "strata.toml")), 2, said)
+
+
+def test_workers_share_the_port_the_flags_and_the_file(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "strata.toml").write_text('api_keys = ["k"]\nworkers = 1')
+    flags = ("--workers", "2", "--root", str(tmp_path / "code"), "--config", str(tmp_path / "strata.toml"))
+    with served(home, *flags, STRATA_ROOTS=str(home)) as (address, _, process):
+        key = {"x-api-key": "k"}
+        assert httpx.get(f"{address}/v1/models", trust_env=False).status_code == 401
+        for folder, status in ((tmp_path / "code", 200), (home, 404)):
+            body = local(folder)
+            answer = httpx.post(f"{address}/v1/context", json=body, headers=key, timeout=60, trust_env=False)
+            assert answer.status_code == status
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        workers = children.read_text().split() if children.exists() else []
+        process.send_signal(signal.SIGTERM)
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "2 workers keep sessions of their own" in told.decode()
+    assert [worker for worker in workers if Path(f"/proc/{worker}").exists()] == []
+
+
+def test_workers_cannot_be_given_a_root_that_the_environment_cannot_hold(home: Path, tmp_path: Path) -> None:
+    root = tmp_path / f"a{os.pathsep}b"
+    root.mkdir()
+    done = strata(home, "serve", "--port", "0", "--workers", "2", "--root", str(root))
+    assert done.returncode == 2
+    assert b"several workers cannot be given a root with" in done.stderr
+
+
+@pytest.mark.parametrize("workers", ["0", "-1", "many"])
+def test_a_number_of_workers_that_makes_no_sense_ends_with_2(workers: str, home: Path) -> None:
+    failed(strata(home, "serve", "--workers", workers), 2, "workers")
+
+
+# The rest
+
+
+def test_the_contract_is_printed_whatever_the_surroundings(home: Path) -> None:
+    done = strata(home, "openapi", LC_ALL="C", PYTHONUTF8="0", PYTHONIOENCODING="ascii", STRATA_ROOTS="/nowhere")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == CONTRACT.read_bytes()
+
+
+def test_the_version_is_printed(home: Path) -> None:
+    done = strata(home, "--version")
+    assert (done.returncode, done.stdout) == (0, f"strata {__version__}\n".encode())
+
+
+def test_no_command_prints_what_there_is(home: Path) -> None:
+    done = strata(home)
+    told = (done.stdout + done.stderr).decode()
+    assert all(command in told for command in ("serve", "context", "openapi"))
+
+
+def test_the_same_text_is_inline_and_on_disk(home: Path, project: Path) -> None:
+    files = {str(project / name): (project / name).read_text() for name in ("CLAUDE.md", "docs.md", "src/CLAUDE.md")}
+    done = strata(home, "context", str(project), "--request", "-", given=b'{"date": "2026-11-30"}')
+    body = inline(files, workspace={"cwd": str(project), "home": str(home)}, model="sonnet")
+    with serve(create_app(Settings(roots=(), home=home))) as address:
+        answer = answered(httpx.post(f"{address}/v1/context", json=body, trust_env=False))
+    assert json.loads(done.stdout)["request"] == answer["request"]
