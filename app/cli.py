@@ -149,7 +149,8 @@ def _listening(settings: Settings) -> socket.socket:
     try:
         return socket.create_server((settings.host, settings.port), family=family, backlog=LONGEST_QUEUE)
     except OSError as error:
-        message = f"cannot listen on {settings.host}, port {settings.port}: {error.strerror}."
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        message = f"cannot listen on {settings.host}, port {settings.port}: {reason}."
         raise _failed(f"{message} Give another --port or --host.", NOT_SERVING) from error
 
 

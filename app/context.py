@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from app.core.assembly import Assembly, assemble
 from app.core.facts import Client, Notice, Request
 from app.core.remembered import Remembered
+from app.core.sections import SYSTEM_CONTEXT, uses_default_prompt
 from app.errors import InvalidRequest, NotBuilt, WorkspaceNotFound
 from app.gather import Known, Wanted, gather
 from app.stores.socket import Held, Store
@@ -131,7 +132,7 @@ def _fresh(identity: str, request: Request) -> Remembered:
 def _wanted(ask: Ask, remembered: Remembered) -> Wanted:
     keeps = ask.freshness == "session"
     return Wanted(
-        git="system_context" not in remembered.sections,
+        git=uses_default_prompt(ask.request.prompt) and SYSTEM_CONTEXT.name not in remembered.sections,
         configuration=remembered.configuration,
         style=remembered.style,
         memory=remembered.memory if keeps else None,

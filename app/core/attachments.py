@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from app.core.excludes import excludes
 from app.core.facts import Touch
-from app.core.flow import Flow, look
+from app.core.flow import Flow, look, read
 from app.core.includes import reach
 from app.core.levels import Level, levels_at
 from app.core.loading import Candidate, Loading, MemoryFile, Plan, Touched
@@ -117,9 +117,16 @@ def _rules(
         rule = replace(candidate, trigger=touched.path)
         if (yield from look(rule.path)).real in loading.seen:
             continue
-        if (yield from loading.is_conditional(rule)) is not unconditional:
+        if (yield from _is_conditional(loading.plan, rule)) is not unconditional:
             found.extend((yield from loading.rule(rule, base, touched)))
     return found
+
+
+def _is_conditional(plan: Plan, rule: Candidate) -> Flow[bool]:
+    """Whether the rule has a condition; also False when it cannot be read."""
+    content = yield from read((yield from look(rule.path)).real)
+    document = plan.reader.read(content.data) if content.data is not None else None
+    return document is not None and bool(document.globs)
 
 
 def _once(loading: Loading, candidate: Candidate) -> Flow[list[MemoryFile]]:

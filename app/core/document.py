@@ -52,7 +52,6 @@ class Document:
     globs: tuple[str, ...] = ()
     mentions: tuple[Mention, ...] = ()
     advice: tuple[str, ...] = ()
-    differs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,6 @@ class DocumentReader:
                 Mention(mention.path, mention.line + front.lines, mention.after) for mention in reading.mentions
             ),
             advice=tuple(advice),
-            differs=reading.text != raw,
         )
 
 

@@ -57,7 +57,7 @@ def compiled(glob: str) -> Pattern | None:
     options.log_errors = False
     try:
         regex, include = GitIgnoreSpecPattern.pattern_to_regex(_mended(glob))
-        if regex is None or include is None:
+        if regex is None or include is None or not glob.strip("!/"):
             return None
         return Pattern(glob, re2.compile(f"^.*{regex}" if regex == _ANY_FOLDER else regex, options), include)
     except (GitIgnorePatternError, re.error, re2.error):
@@ -66,7 +66,8 @@ def compiled(glob: str) -> Pattern | None:
 
 def _mended(glob: str) -> str:
     """The pattern in a form that pathspec reads as git does: longer runs of stars, ``a/**/``, character classes."""
-    mended = _STARS.sub("**", glob)
+    negation = "!" if glob.startswith("!") else ""
+    mended = negation + _STARS.sub("**", glob.removeprefix("!"))
     if "\\]" in mended:
         mended = _SET.sub(_with_bracket_first, mended)
     if "[:" in mended:

@@ -1,12 +1,13 @@
-"""What an ``@PATH`` means: the paths it can stand for, best first, and how far it may reach."""
+"""What an ``@PATH`` means: the paths it can stand for, best first, how far it may reach, and what was meant."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from app.core.facts import Client, GitRoots, MemoryOptions
+from app.core.facts import Client, GitRoots, Kind, MemoryOptions
+from app.core.flow import Flow, look
 from app.core.levels import Level
 from app.core.markdown import Mention
 from app.core.paths import Paths
@@ -74,6 +75,34 @@ def _absolute(name: str, folder: str, home: str | None, paths: Paths) -> str | N
     if paths.is_absolute(name):
         return None if paths.is_root(paths.normal(name)) else paths.normal(name)
     return paths.join(folder, name) if name[:1].isalnum() or name.startswith((".", "_", "-")) else None
+
+
+def better_form(
+    mention: Mention, folder: str, others: Sequence[str], home: str | None, paths: Paths
+) -> Flow[str | None]:
+    """A form of a mention that leads nowhere which would have worked, when one is easily found: a sentence.
+
+    ``folder`` is where the mention stands, ``others`` are folders that it may have been written for.
+    """
+    if mention.after:
+        spaced = Mention(f"{mention.path}\\ {mention.after}", mention.line)
+        if (yield from _file(spaced, folder, home, paths)):
+            return f"The path is cut at a space: write @{spaced.path} with a backslash before the space."
+    if mention.path.startswith(("~", "/")) or paths.is_absolute(mention.path):
+        return None
+    for other in dict.fromkeys(others):
+        found = (yield from _file(mention, other, home, paths)) if other != folder else None
+        if found:
+            form = paths.slashed(paths.relative_from(found, folder)).replace(" ", "\\ ")
+            return f"Includes are relative to the file they stand in: write @{form}."
+    return None
+
+
+def _file(mention: Mention, folder: str, home: str | None, paths: Paths) -> Flow[str | None]:
+    for target in targets(mention, folder, home, paths):
+        if (yield from look(target)).kind is Kind.FILE:
+            return target
+    return None
 
 
 def is_git_metadata(path: str, paths: Paths) -> bool:

@@ -13,12 +13,12 @@ from app.core.document import Document, DocumentReader, is_text_name, limited
 from app.core.excludes import Excludes
 from app.core.facts import Client, Content, GitRoots, Kind, MemoryOptions, Node, SettingSource
 from app.core.flow import Flow, look, names, read
-from app.core.includes import MOST_LEVELS, Reach, is_git_metadata, targets
+from app.core.includes import MOST_LEVELS, Reach, better_form, is_git_metadata, targets
 from app.core.levels import Level
 from app.core.markdown import Mention
 from app.core.paths import Paths
 from app.core.report import NODE_REASONS, Row, Verdict
-from app.core.rules import Condition, can_never_match, condition
+from app.core.rules import Condition, condition, waiting
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +111,6 @@ class Loading:
             return []
         return (yield from self._loaded(replace(candidate, globs=document.globs), node, document))
 
-    def is_conditional(self, candidate: Candidate) -> Flow[bool]:
-        """Whether the rule has a condition; also False when it cannot be read."""
-        node = yield from look(candidate.path)
-        content = (yield from read(node.real)) if node.kind is Kind.FILE else None
-        document = self.plan.reader.read(content.data) if content and content.data is not None else None
-        return document is not None and bool(document.globs)
-
     def rules_below(self, folder: str, level: Level) -> Flow[list[Candidate]]:
         """The rule files of a rules folder: sorted by name, a folder's content at its place, cycles ended."""
         found: list[Candidate] = []
@@ -141,7 +134,7 @@ class Loading:
     def add(self, path: str, verdict: Verdict, reason: str, **more: str | int | None) -> None:
         self.rows.append(Row(path, verdict, reason, **more))  # type: ignore[arg-type]
 
-    def skip(self, candidate: Candidate, reason: str, hint: str | None = None, verdict: Verdict = "skipped") -> None:
+    def _tell(self, candidate: Candidate, verdict: Verdict, reason: str | None, hint: str | None) -> None:
         self.rows.append(Row(candidate.path, verdict, reason, candidate.parent, candidate.line, candidate.tried, hint))
 
     def _shown(self, candidate: Candidate, node: Node) -> Flow[Candidate]:
@@ -165,7 +158,7 @@ class Loading:
         reason, hint, verdict = refusal
         if reason == "already_loaded" and candidate.tried:
             candidate = replace(candidate, path=candidate.tried)
-        self.skip(candidate, reason, hint, verdict)
+        self._tell(candidate, verdict, reason, hint)
 
     def _refusal(self, candidate: Candidate, node: Node) -> Refusal | None:
         """Why the file is not even read."""
@@ -202,19 +195,9 @@ class Loading:
         text = limited(document.text) if candidate.level.limited else document.text
         self.seen[node.real] = candidate.path
         if not text.strip():
-            self.skip(candidate, "empty", _sentences(document.advice))
+            self._tell(candidate, "skipped", "empty", _sentences(document.advice))
             return []
-        self.rows.append(
-            Row(
-                candidate.path,
-                "loaded",
-                None,
-                candidate.parent,
-                candidate.line,
-                candidate.tried,
-                _sentences(document.advice),
-            )
-        )
+        self._tell(candidate, "loaded", None, _sentences(document.advice))
         file = MemoryFile(
             path=candidate.path,
             real=node.real,
@@ -265,28 +248,14 @@ class Loading:
             tried=path,
         )
         if (yield from look(path)).kind is Kind.MISSING:
-            self.skip(candidate, "not_found", (yield from self._advice_for_missing(mention, node)))
+            self._tell(candidate, "skipped", "not_found", (yield from self._better_form(mention, folder)))
             return []
         return (yield from self.file(candidate))
 
-    def _advice_for_missing(self, mention: Mention, node: Node) -> Flow[str | None]:
-        """A form of the mention that would have worked, when one is easily found."""
+    def _better_form(self, mention: Mention, folder: str) -> Flow[str | None]:
         plan = self.plan
-        folder = plan.paths.parent(node.real)
-        if mention.after:
-            spaced = Mention(f"{mention.path}\\ {mention.after}", mention.line)
-            for one in targets(spaced, folder, plan.client.home, plan.paths):
-                if (yield from look(one)).kind is Kind.FILE:
-                    return f"The path is cut at a space: write @{spaced.path} with a backslash before the space."
-        if mention.path.startswith(("~", "/")) or plan.paths.is_absolute(mention.path):
-            return None
-        others = [plan.client.cwd, plan.roots.toplevel if plan.roots else plan.client.cwd, plan.paths.parent(folder)]
-        for other in dict.fromkeys(others):
-            for one in targets(mention, other, plan.client.home, plan.paths):
-                if other != folder and (yield from look(one)).kind is Kind.FILE:
-                    form = plan.paths.slashed(plan.paths.relative_from(one, folder)).replace(" ", "\\ ")
-                    return f"Includes are relative to the file they stand in: write @{form}."
-        return None
+        others = (plan.client.cwd, *([plan.roots.toplevel] if plan.roots else []), plan.paths.parent(folder))
+        return (yield from better_form(mention, folder, others, plan.client.home, plan.paths))
 
     def _ignore_mentions(self, file: MemoryFile, document: Document) -> None:
         folder = self.plan.paths.parent(file.real)
@@ -306,21 +275,8 @@ class Loading:
 
     def _withhold(self, candidate: Candidate, document: Document, base: str) -> None:
         slashed = self.plan.paths.slashed(base)
-        invalid = self._condition(document.globs).invalid
-        hopeless = [glob for glob in document.globs if can_never_match(glob, slashed)]
-        hint = _sentences(
-            (
-                *document.advice,
-                *(f"The pattern {glob} cannot be read." for glob in invalid),
-                *(f"The pattern {glob} never matches: write it relative to {base}." for glob in hopeless),
-            )
-        )
-        reason = "condition_not_met"
-        if len(invalid) == len(document.globs):
-            reason = "pattern_invalid"
-        elif len(invalid) + len(hopeless) >= len(document.globs):
-            reason = "pattern_never_matched"
-        self.skip(candidate, reason, hint, "withheld")
+        reason, advice = waiting(document.globs, self._condition(document.globs).invalid, slashed)
+        self._tell(candidate, "withheld", reason, _sentences((*document.advice, *advice)))
 
 
 _CONSENT = (

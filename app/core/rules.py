@@ -19,11 +19,12 @@ def globs_from(paths: object) -> tuple[str, ...]:
     """The patterns that ``paths`` means, expanded; empty: no condition.
 
     Strings are split at commas outside braces, braces expand as in bash within a budget per file (a pattern beyond it
-    stays as written), and a trailing ``/**`` of a positive pattern goes.
+    stays as written), and a trailing ``/**`` goes, unless there is a negated pattern.
     """
     budget = _Budget(MOST_PATTERNS, MOST_CHARACTERS)
-    globs = [_without_tail(glob) for entry in _entries(paths) if entry.strip() for glob in budget.expand(entry.strip())]
-    kept = tuple(glob for glob in globs if glob)
+    globs = [glob for entry in _entries(paths) if entry.strip() for glob in budget.expand(entry.strip())]
+    negates = any(glob.startswith("!") for glob in globs)
+    kept = tuple(one for glob in globs for one in (_beside_negation(glob) if negates else _without_tail(glob)) if one)
     return () if all(glob == "**" for glob in kept) else kept
 
 
@@ -33,8 +34,20 @@ def _entries(paths: object) -> Iterator[str]:
             yield from split_commas(item)
 
 
-def _without_tail(glob: str) -> str:
-    return glob.removesuffix("/**") if not glob.startswith("!") else glob
+def _without_tail(glob: str) -> Iterator[str]:
+    yield glob.removesuffix("/**")
+
+
+def _beside_negation(glob: str) -> Iterator[str]:
+    """``folder/**`` beside a negated pattern names what is in the folder, not the folder itself.
+
+    Git takes nothing back out of a folder that is ignored whole, so ``src/**`` with ``!src/gen/**`` would keep
+    ``src/gen``.
+    """
+    folder = glob.removesuffix("/**")
+    if glob.startswith("!") and folder != glob:
+        yield f"{folder}/"
+    yield f"**/{glob}" if folder not in {glob, "**"} and "/" not in folder and not glob.startswith("!") else glob
 
 
 @dataclass(slots=True)
@@ -96,3 +109,15 @@ def can_never_match(glob: str, base: str) -> bool:
         or bare in {".", ".."}
         or _DRIVE.match(bare) is not None
     )
+
+
+def waiting(globs: tuple[str, ...], invalid: tuple[str, ...], base: str) -> tuple[str, tuple[str, ...]]:
+    """Why a rule whose condition is not met waits, and what is wrong with its patterns: a reason and sentences."""
+    hopeless = tuple(glob for glob in globs if glob not in invalid and can_never_match(glob, base))
+    advice = (
+        *(f"The pattern {glob} cannot be read." for glob in invalid),
+        *(f"The pattern {glob} never matches: write it relative to {base}." for glob in hopeless),
+    )
+    if len(invalid) == len(globs):
+        return "pattern_invalid", advice
+    return ("pattern_never_matched" if len(invalid) + len(hopeless) == len(globs) else "condition_not_met"), advice

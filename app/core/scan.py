@@ -32,8 +32,8 @@ class ScanLimits:
     ``ignore_rules`` for those in force in one folder.
     """
 
-    folders: int = 5_000
-    names: int = 50_000
+    folders: int = 10_000
+    names: int = 100_000
     names_in_folder: int = 2_000
     depth: int = 20
     files_of_a_kind: int = 200
@@ -41,7 +41,7 @@ class ScanLimits:
     read_bytes: int = 131_072
     ignore_bytes: int = 524_288
     ignore_file_bytes: int = LARGEST
-    ignore_rules: int = 2_000
+    ignore_rules: int = 1_000
 
 
 @dataclass(frozen=True, slots=True)

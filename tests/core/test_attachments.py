@@ -160,9 +160,6 @@ def test_a_touched_link_counts_as_what_it_leads_to():
 
 
 def test_what_a_conditional_rule_includes_waits_and_comes_with_it():
-    tree = project(
-        {".claude/rules/r.md": rule("src/**", "@more.md"), ".claude/rules/more.md.txt": "", ".claude/more.md": "x"}
-    )
     tree = project({".claude/rules/r.md": rule("src/**", "@../more.md"), ".claude/more.md": "MORE"})
     assert tree.paths() == []
     files = tree.attach("src/a.c").files

@@ -45,7 +45,7 @@ def test_each_content_is_read_once():
 def test_advice_counts_lines_from_the_top_of_the_file():
     document = read(b"---\na: b\n---\n\ntext\n\n<!-- open\n")
     assert document.advice == ("Line 7: a comment opens and never closes; add -->.",)
-    assert read(b"---\na: b\n---\n```\n").advice == ("Line 4: a code fence never closes; what follows is code.",)
+    assert read(b"---\na: b\n---\n```\n@a\n").advice == ("Line 4: a code fence never closes; what follows is code.",)
 
 
 @pytest.mark.parametrize("key", ["globs", "alwaysApply", "applyTo", "glob", "path", "fileMatchPattern"])

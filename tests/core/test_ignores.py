@@ -201,9 +201,9 @@ def test_what_is_kept_of_a_tree_is_what_git_lists_as_not_ignored(
 )
 def test_lines_mean_what_they_mean_to_git(empty_repository: Path, lines: str, ignored: list[str], kept: list[str]):
     (empty_repository / ".gitignore").write_bytes(lines.encode())
-    asked = "\0".join((*ignored, *kept, "always.ignored")).encode()
-    answered = git(empty_repository, "check-ignore", "--no-index", "--stdin", "-z", given=asked).split("\0")
-    assert answered == [*ignored, "always.ignored", ""]
+    asked = "".join(f"./{path}\0" for path in (*ignored, *kept, "always.ignored"))
+    answered = git(empty_repository, "check-ignore", "--no-index", "--stdin", "-z", given=asked.encode())
+    assert answered == "".join(f"./{path}\0" for path in (*ignored, "always.ignored"))
     assert [path for path in (*ignored, *kept) if is_ignored(lines.encode(), path)] == ignored
 
 

@@ -358,7 +358,7 @@ def test_an_index_is_measured_after_frontmatter_and_comments_are_gone():
 
 def test_includes_in_an_index_are_told_and_not_followed():
     folder = INDEX.rpartition("/")[0]
-    tree = project({INDEX: "x\n@leaf.md and @", f"{folder}/leaf.md": "L"})
+    tree = project({INDEX: "x\n@leaf.md and @#no", f"{folder}/leaf.md": "L"})
     assert tree.paths() == [INDEX]
     row = tree.row(f"{folder}/leaf.md", INDEX)
     assert (row.verdict, row.reason, row.line) == ("skipped", "includes_not_followed", 2)

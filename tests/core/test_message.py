@@ -98,5 +98,7 @@ def test_an_attachment_is_its_content_not_trimmed():
 
 def test_a_change_of_the_day_is_told_in_a_reminder():
     assert date_change_text("2026-12-01") == (
-        "<system-reminder>\nThe day has changed: today's date is now 2026-12-01. Do not mention this.\n</system-reminder>"
+        "<system-reminder>\n"
+        "The day has changed: today's date is now 2026-12-01. Do not mention this.\n"
+        "</system-reminder>"
     )

@@ -19,7 +19,7 @@ from app.core.rules import MOST_CHARACTERS, can_never_match, condition, globs_fr
         ("/docs/**", ("/docs",)),
         ("{docs,src}/**", ("docs", "src")),
         ("{a/**,b}", ("a", "b")),
-        ("!docs/**", ("!docs/**",)),
+        ("!docs/**", ("!docs/", "!docs/**")),
         ("a/**/**", ("a/**",)),
         (["**", "a"], ("**", "a")),
         (["", "a", 7, None, {"b": "c"}, ["d"]], ("a",)),
@@ -98,3 +98,13 @@ def test_at_the_root_an_anchored_pattern_can_match():
 
 def test_no_patterns_are_met_by_nothing():
     assert not condition(()).met_by("a")
+
+
+def test_a_negated_folder_is_taken_out_of_a_folder_that_is_named_with_stars():
+    rule = condition(globs_from(["src/**", "!src/gen/**", "docs/"]))
+    met = [path for path in ["src/gen/a.ts", "docs/x/y.md", "src/a.ts", "a/src/b.ts"] if rule.met_by(path)]
+    assert met == ["docs/x/y.md", "src/a.ts", "a/src/b.ts"]
+
+
+def test_what_is_in_a_folder_named_whole_stays_in_as_git_has_it():
+    assert condition(globs_from(["src/", "!src/a.ts"])).met_by("src/a.ts")

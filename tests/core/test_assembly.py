@@ -1,0 +1,288 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.core.assembly import Assembly, Facts, assemble, block_tokens
+from app.core.attachments import Attached
+from app.core.facts import (
+    CacheOptions,
+    Client,
+    GitFacts,
+    McpServer,
+    Message,
+    Notice,
+    PromptOptions,
+    Request,
+    TokenOptions,
+    Usage,
+)
+from app.core.levels import LEVELS
+from app.core.loading import MemoryFile
+from app.core.memory import Memory
+from app.core.remembered import Remembered
+from app.core.report import Row
+from app.core.tokens import rough
+from app.data.tables import load_models
+from app.data.texts import load_prose
+from tests.core.api_rules import violations
+
+MODELS = load_models()
+PROSE = load_prose()
+DATE = "2026-11-30"
+PROJECT = next(level for level in LEVELS if level.type == "Project")
+REQUEST = Request(client=Client(cwd="/p", platform="linux"), model="claude-sonnet-4-5", date=DATE)
+
+
+def memory_file(path: str, content: str, **more: Any) -> MemoryFile:
+    return MemoryFile(path=path, real=path, level=PROJECT, content=content, raw=content, **more)
+
+
+def facts(request: Request = REQUEST, **more: Any) -> Facts:
+    given: dict[str, Any] = {"git": None, "memory": Memory(), "attached": Attached(), "memory_dir": None}
+    return Facts(
+        request=request,
+        model=MODELS.find(request.model),
+        wire_model=MODELS.wire_id(request.model),
+        prose=PROSE,
+        **given | more,
+    )
+
+
+def fresh(date: str = DATE) -> Remembered:
+    return Remembered("workspace", date, date)
+
+
+def assembled(remembered: Remembered | None = None, **more: Any) -> Assembly:
+    return assemble(facts(**more), remembered or fresh())
+
+
+def asked(**more: Any) -> Request:
+    return replace(REQUEST, **more)
+
+
+def said(assembly: Assembly) -> list[tuple[str, list[str]]]:
+    """The texts of the API's messages, without markers."""
+    found = []
+    for message in assembly.planned.messages:
+        content = message["content"]
+        texts = [content] if isinstance(content, str) else [block.get("text", "") for block in content]
+        found.append((message["role"], texts))
+    return found
+
+
+def conversation(*turns: str) -> tuple[Message, ...]:
+    return tuple(Message("assistant" if index % 2 else "user", text) for index, text in enumerate(turns))
+
+
+def test_the_user_context_stands_before_the_conversation() -> None:
+    memory = Memory(files=(memory_file("/p/CLAUDE.md", "Use tabs."),))
+    assembly = assembled(memory=memory, request=asked(messages=conversation("Hello")))
+    (role, (context,)), hello = said(assembly)
+    assert (role, context) == ("user", assembly.user_context.text)
+    assert "Use tabs." in context
+    assert hello == ("user", ["Hello"])
+
+
+def test_without_entries_there_is_no_message() -> None:
+    assembly = assembled(Remembered("workspace", "", ""), request=asked(date="", messages=conversation("Hello")))
+    assert said(assembly) == [("user", ["Hello"])]
+    assert assembly.user_context.entries == {}
+
+
+@pytest.mark.parametrize("content", ["text", ({"type": "text", "text": "block"}, {"type": "image", "source": {}})])
+def test_messages_keep_their_content(content: Any) -> None:
+    assembly = assembled(request=asked(messages=(Message("user", content), Message("user", "end"))))
+    sent = assembly.planned.messages[1]["content"]
+    assert sent == (content if isinstance(content, str) else list(content))
+
+
+def test_what_does_not_reach_the_model_is_left_out_of_messages() -> None:
+    message = Message("assistant", "a", response_id="r", usage=Usage(input_tokens=1), boundary=True)
+    assembly = assembled(request=asked(messages=(message, Message("user", "b"))))
+    assert assembly.planned.messages[1] == {"role": "assistant", "content": "a"}
+
+
+def test_what_touches_brought_stands_behind_the_conversation_and_is_kept() -> None:
+    attached = Attached(files=(memory_file("/p/src/CLAUDE.md", "Nested.", trigger="/p/src/a"),))
+    assembly = assembled(attached=attached, request=asked(messages=conversation("Hello")))
+    assert said(assembly)[-1] == (
+        "user",
+        ["<system-reminder>\nContents of /p/src/CLAUDE.md:\n\nNested.\n</system-reminder>"],
+    )
+    assert assembly.remember.delivered == ("/p/src/CLAUDE.md",)
+    again = assembled(assembly.remember, request=asked(messages=conversation("Hello", "Hi", "More")))
+    assert [role for role, _ in said(again)] == ["user", "user", "user", "assistant", "user"]
+    assert said(again)[2] == said(assembly)[-1]
+    assert again.remember == assembly.remember
+
+
+def test_what_joined_late_stands_behind_all_of_a_shorter_conversation() -> None:
+    attached = Attached(files=(memory_file("/p/src/CLAUDE.md", "Nested.", trigger="/p/src/a"),))
+    long = assembled(attached=attached, request=asked(messages=conversation("a", "b", "c", "d", "e")))
+    short = assembled(long.remember, request=asked(messages=conversation("a")))
+    assert "Nested." in said(short)[-1][1][0]
+
+
+def test_an_answer_the_model_goes_on_with_stays_last() -> None:
+    assembly = assembled(
+        replace(fresh(), told_date="2026-11-29"), request=asked(messages=conversation("Hello", "I think"))
+    )
+    assert said(assembly)[-1] == ("assistant", ["I think"])
+    assert "The day has changed" in said(assembly)[-2][1][0]
+
+
+def test_a_changed_day_is_told_once_and_before_what_touches_brought() -> None:
+    attached = Attached(files=(memory_file("/p/src/CLAUDE.md", "Nested."),))
+    first = assembled(fresh("2026-11-29"), attached=attached)
+    (context,), late = said(first)[0][1], said(first)[1][1]
+    assert "Today's date is 2026-11-29." in context
+    assert ["2026-11-30" in late[0], "Nested." in late[1], len(late)] == [True, True, 2]
+    assert first.remember.date == "2026-11-29"
+    assert first.remember.told_date == DATE
+    assert said(assembled(first.remember)) == said(first)
+
+
+def test_cached_sections_come_from_the_session_absent_ones_too() -> None:
+    remembered = replace(fresh(), sections={"env_info": "# Environment\nremembered", "system_context": None})
+    assembly = assembled(remembered, git=GitFacts(branch="main"))
+    origins = {element.name: (element.origin, element.text) for element in assembly.elements}
+    assert origins["env_info"] == ("remembered", "# Environment\nremembered")
+    assert origins["system_context"] == ("remembered", None)
+    assert origins["language"] == ("computed", None)
+    assert set(assembly.remember.sections) > {"env_info", "language", "system_context"}
+    assert "mcp_instructions" not in assembly.remember.sections
+
+
+def test_sections_of_another_kind_of_prompt_stay_remembered() -> None:
+    first = assembled()
+    simple = assembled(first.remember, request=asked(prompt=PromptOptions(simple=True)))
+    assert simple.remember.sections.items() > first.remember.sections.items()
+
+
+@pytest.mark.parametrize(
+    ("model", "betas", "options", "provider", "sent"),
+    [
+        ("claude-sonnet-4-5", (), TokenOptions(), "anthropic", ()),
+        ("claude-sonnet-4-5[1m]", (), TokenOptions(), "anthropic", ("context-1m-2025-08-07",)),
+        ("claude-sonnet-4-5", ("context-1m-x",), TokenOptions(), "anthropic", ("context-1m-2025-08-07",)),
+        ("claude-sonnet-4-5", ("other",), TokenOptions(), "anthropic", ()),
+        ("claude-sonnet-4-5[1m]", (), TokenOptions(disable_1m=True), "anthropic", ()),
+        ("claude-sonnet-4-5[1m]", (), TokenOptions(), "vertex", ()),
+        ("claude-opus-4-5[1m]", (), TokenOptions(), "anthropic", ()),
+    ],
+)
+def test_the_beta_for_a_million_tokens_is_sent_where_it_is_needed_and_taken(
+    model: str, betas: tuple[str, ...], options: TokenOptions, provider: Any, sent: tuple[str, ...]
+) -> None:
+    request = asked(model=model, betas=betas, tokens=options, provider=provider)
+    assert assembled(request=request).betas == sent
+
+
+def test_all_notices_come_together() -> None:
+    own, memory = Notice("a", "", ""), Notice("b", "", "")
+    request = asked(tokens=TokenOptions(percent_override=0), prompt=PromptOptions(custom="Short."))
+    assembly = assembled(request=request, notices=(own,), memory=Memory(notices=(memory,)))
+    codes = [notice.code for notice in assembly.notices]
+    assert codes == ["a", "b", "percent_override_ignored", "prefix_below_minimum", "prefix_below_minimum"]
+
+
+def test_what_touches_say_of_a_candidate_replaces_what_was_said_before() -> None:
+    withheld, other = Row("/p/r.md", "withheld", "condition_not_met"), Row("/p/CLAUDE.md", "loaded")
+    loaded = Row("/p/r.md", "loaded")
+    assembly = assembled(memory=Memory(rows=(withheld, other)), attached=Attached(rows=(loaded,)))
+    assert assembly.rows == (loaded, other)
+
+
+def test_the_services_own_window_holds_unless_the_request_has_one() -> None:
+    assert assembled(window_override=50_000).compaction.window == 50_000
+    own = assembled(window_override=50_000, request=asked(tokens=TokenOptions(max_context_tokens=60_000)))
+    assert own.compaction.window == 60_000
+
+
+def test_tools_without_a_name_have_a_row_by_their_place() -> None:
+    assembly = assembled(request=asked(tools=({"type": "web_search_20250305"}, {"name": "Read"})))
+    names = [part.name for part in assembly.tokens.parts if part.name.startswith("tool:")]
+    assert names == ["tool:Read", "tool:1"]
+
+
+def test_the_rows_of_a_block_add_up_to_its_text() -> None:
+    assembly = assembled(git=GitFacts(branch="main", status="?? ä🦊" * 50))
+    for block in assembly.blocks:
+        assert sum(block_tokens(block)) == rough(block.text)
+
+
+TEXT = st.text(max_size=40)
+MESSAGES = st.lists(
+    st.builds(
+        Message,
+        role=st.sampled_from(["user", "assistant"]),
+        content=TEXT | st.lists(st.builds(lambda text: {"type": "text", "text": text}, TEXT), max_size=3).map(tuple),
+        response_id=st.none() | st.sampled_from(["r1", "r2"]),
+        usage=st.none() | st.builds(Usage, input_tokens=st.integers(0, 10**6), output_tokens=st.integers(0, 1000)),
+        boundary=st.booleans(),
+    ),
+    max_size=6,
+).map(tuple)
+FILES = st.lists(st.sampled_from(["/p/CLAUDE.md", "/p/a.json", "/p/b.md"]), unique=True).flatmap(
+    lambda paths: st.tuples(*(st.builds(memory_file, st.just(path), TEXT) for path in paths))
+)
+REQUESTS = st.builds(
+    asked,
+    messages=MESSAGES,
+    tools=st.lists(st.sampled_from(["Read", "Bash", "mcp__a__b"]), unique=True).map(
+        lambda names: tuple({"name": name, "input_schema": {}} for name in names)
+    ),
+    mcp_servers=st.lists(st.builds(McpServer, st.sampled_from(["a", "b"]), instructions=TEXT), max_size=2).map(tuple),
+    prompt=st.builds(PromptOptions, custom=st.none() | TEXT, append=st.none() | TEXT, prefix=st.none() | TEXT),
+    cache=st.builds(
+        CacheOptions,
+        enabled=st.booleans(),
+        ttl=st.sampled_from(["5m", "1h"]),
+        scope=st.sampled_from(["auto", "org", "off"]),
+        scope_on_wire=st.booleans(),
+    ),
+    provider=st.sampled_from(["anthropic", "bedrock"]),
+)
+
+
+@given(REQUESTS, FILES, FILES, st.sampled_from([DATE, "2026-11-29"]))
+def test_parts_add_up_to_what_is_used_and_the_api_takes_the_request(
+    request: Request, files: tuple[MemoryFile, ...], late: tuple[MemoryFile, ...], date: str
+) -> None:
+    assembly = assembled(fresh(date), request=request, memory=Memory(files=files), attached=Attached(files=late))
+    assert sum(part.tokens for part in assembly.tokens.parts) == assembly.tokens.used
+    planned = assembly.planned
+    assert violations(planned.tools, planned.system, planned.messages, scope_allowed=True) == []
+    assert [text for block in planned.system if not (text := block["text"]).strip()] == []
+
+
+@given(REQUESTS, FILES)
+def test_the_same_facts_give_the_same_assembly(request: Request, files: tuple[MemoryFile, ...]) -> None:
+    gathered = facts(request, memory=Memory(files=files))
+    assert assemble(gathered, fresh()) == assemble(gathered, fresh())
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=5),
+    st.lists(st.sampled_from([DATE, "2026-12-01", "2026-12-02"]), min_size=5, max_size=5),
+    st.lists(st.booleans(), min_size=5, max_size=5),
+)
+def test_each_request_of_a_growing_conversation_begins_with_the_one_before(
+    turns: list[str], dates: list[str], touches: list[bool]
+) -> None:
+    remembered, messages, requests = fresh(), (), []
+    for number, (text, date, touch) in enumerate(zip(turns, dates, touches, strict=False)):
+        messages = (*messages, Message("user", text))
+        attached = Attached(files=(memory_file(f"/p/{number}/CLAUDE.md", f"Nested {number}."),) if touch else ())
+        assembly = assembled(remembered, request=asked(messages=messages, date=date), attached=attached)
+        requests.append(said(assembly))
+        remembered = assembly.remember
+        messages = (*messages, Message("assistant", "ok"))
+    for earlier, later in pairwise(requests):
+        assert later[: len(earlier)] == earlier

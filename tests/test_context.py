@@ -1,0 +1,512 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app.core.facts import Client, Content, GitFacts, GitRoots, Node, Request
+from app.core.paths import Paths
+from app.errors import GitUnavailable
+from app.gather import Known, Wanted, gather
+from app.main import build_app, build_contexts, create_app
+from app.settings import Settings
+from app.workspaces.inline import InlineFile, InlineWorkspace, Text
+from app.workspaces.program import GitProgram
+from app.workspaces.repository import Repository
+from tests.asking import CWD, DATE, ask, bare, inline, local
+from tests.reference.programs import first_commit, git
+from tests.serving import serve
+
+PATIENCE = 30
+"""Seconds after which a deadlock counts as one."""
+
+READ = {"name": "Read", "description": "Reads.", "input_schema": {"type": "object"}}
+MCP = {"name": "mcp__docs__find", "description": "Finds.", "input_schema": {"type": "object"}}
+
+
+def session() -> str:
+    return uuid.uuid4().hex
+
+
+def text_of(body: dict[str, Any]) -> str:
+    return "\n".join(block["text"] for block in body["request"]["messages"][0]["content"])
+
+
+# The prefix does not move
+
+
+PLACES = (
+    f"{CWD}/CLAUDE.md",
+    f"{CWD}/.claude/CLAUDE.md",
+    f"{CWD}/CLAUDE.local.md",
+    f"{CWD}/.claude/rules/a.md",
+    f"{CWD}/.claude/output-styles/mine.md",
+    "/home/dev/.claude/CLAUDE.md",
+    "/home/dev/.claude/projects/-home-dev-p/memory/MEMORY.md",
+)
+SAID = st.sampled_from(
+    [
+        {},
+        {"outputStyle": "mine"},
+        {"outputStyle": "Explanatory"},
+        {"language": "Latin"},
+        {"includeGitInstructions": False},
+        {"claudeMdExcludes": ["**/CLAUDE.md"]},
+        {"autoMemoryEnabled": False},
+    ]
+).map(json.dumps)
+TEXTS = st.sampled_from(["", "Use tabs.", "---\npaths: src/**\n---\nRule.", "@CLAUDE.md <!-- x -->", "Grüße 🦊", "{"])
+FILES = st.dictionaries(st.sampled_from(PLACES), TEXTS).flatmap(
+    lambda files: st.one_of(st.just(files), SAID.map(lambda said: files | {f"{CWD}/.claude/settings.json": said}))
+)
+GIT = st.none() | st.fixed_dictionaries(
+    {
+        "toplevel": st.sampled_from([CWD, "/home/dev", None]),
+        "branch": st.sampled_from(["main", "topic", None]),
+        "status": st.sampled_from(["", "?? a.txt", None]),
+        "log": st.lists(st.sampled_from(["a1 one", "b2 two"])),
+        "user": st.sampled_from([None, "Ada"]),
+    }
+)
+SERVERS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "name": st.sampled_from(["docs", "mail", "wiki"]),
+            "status": st.sampled_from(["connected", "pending", "failed", "disabled"]),
+            "instructions": st.sampled_from([None, "", "Ask first.", "x" * 3000]),
+        }
+    ),
+    unique_by=lambda server: server["name"],
+)
+STATES = st.fixed_dictionaries({"files": FILES, "git": GIT, "servers": SERVERS})
+MODES: dict[str, dict[str, Any]] = {
+    "global": {"tools": [READ]},
+    "tool_based": {"tools": [READ, MCP]},
+    "org": {"tools": [READ], "provider": "bedrock"},
+    "off": {"tools": [READ], "cache": {"enabled": False}},
+}
+
+
+def turn(state: dict[str, Any], **more: Any) -> Any:
+    return inline(state["files"], workspace={"git": state["git"]}, mcp_servers=state["servers"], **more)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(before=STATES, after=STATES)
+def test_nothing_in_front_of_the_first_uncached_section_moves_within_a_session(
+    mode: str, before: dict[str, Any], after: dict[str, Any], service: httpx.Client
+) -> None:
+    more = MODES[mode] | {"session_id": session(), "messages": [{"role": "user", "content": "Hello"}]}
+    first = ask(service, turn(before, **more))
+    later = ask(service, turn(after, **more))
+    assert first["cache"]["mode"] == later["cache"]["mode"] == mode
+
+    blocks = [body["system_blocks"] for body in (first, later)]
+    for one, other in zip(*blocks, strict=False):
+        if "mcp_instructions" in (*one["sections"], *other["sections"]):
+            break
+        assert other == one
+    sections = [
+        [(row["name"], row["present"], row["sha256"]) for row in body["sections"] if row["kind"] != "uncached"]
+        for body in (first, later)
+    ]
+    assert sections[1] == sections[0]
+    assert bare(later["request"]["messages"])[0] == bare(first["request"]["messages"])[0]
+    assert later["user_context"] == first["user_context"]
+    assert later["memory"]["files"] == first["memory"]["files"]
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(state=STATES)
+def test_the_same_turn_again_gives_the_same_request(state: dict[str, Any], service: httpx.Client) -> None:
+    body = turn(state, session_id=session(), touched=[{"path": "src/a.ts"}])
+    first, second = ask(service, body), ask(service, body)
+    assert second["request"] == first["request"]
+    assert second["digest"] == first["digest"]
+
+
+def test_only_what_servers_say_changes_when_a_server_disconnects(service: httpx.Client) -> None:
+    more: dict[str, Any] = {"session_id": session()}
+    servers = [{"name": "docs", "instructions": "Ask first."}]
+    first = ask(service, inline(mcp_servers=servers, **more))
+    later = ask(service, inline(mcp_servers=[], **more))
+    assert [later["system_blocks"][0], len(later["system_blocks"])] == [first["system_blocks"][0], 2]
+    gone = "\n\n# MCP Server Instructions"
+    kept, _, said = first["system_blocks"][1]["text"].partition(gone)
+    assert "Ask first." in said
+    assert later["system_blocks"][1]["text"].startswith(kept)
+    assert gone not in later["system_blocks"][1]["text"]
+
+
+# A session
+
+
+def test_a_session_counts_what_it_remembers(service: httpx.Client) -> None:
+    body = inline(session_id=session())
+    first, later = ask(service, body)["session"], ask(service, body)["session"]
+    assert (first["new"], first["section_hits"]) == (True, 0)
+    assert first["section_misses"] > 5
+    assert later == {
+        "id": body["session_id"],
+        "new": False,
+        "section_hits": first["section_misses"],
+        "section_misses": 0,
+    }
+
+
+def test_sections_that_had_nothing_to_say_are_remembered_too(service: httpx.Client) -> None:
+    body = inline(session_id=session())
+    ask(service, body)
+    later = ask(service, body | {"settings": {"language": "Latin", "summarize_tool_results": True}})
+    assert later["session"]["section_misses"] == 0
+    rows = {row["name"]: (row["origin"], row["present"]) for row in later["sections"]}
+    assert rows["language"] == rows["summarize_tool_results"] == ("remembered", False)
+
+
+def test_without_a_session_nothing_is_kept(service: httpx.Client) -> None:
+    for text in ("One.", "Two."):
+        body = ask(service, inline({f"{CWD}/CLAUDE.md": text}))
+        assert text in body["user_context"]["text"]
+        assert body["session"] == {
+            "id": None, "new": True, "section_hits": 0, "section_misses": body["session"]["section_misses"]
+        }  # fmt: skip
+
+
+def test_sessions_do_not_mix(service: httpx.Client) -> None:
+    one, two = session(), session()
+    ask(service, inline({f"{CWD}/CLAUDE.md": "One."}, session_id=one))
+    ask(service, inline({f"{CWD}/CLAUDE.md": "Two."}, session_id=two))
+    assert "One." in ask(service, inline(session_id=one))["user_context"]["text"]
+    assert "Two." in ask(service, inline(session_id=two))["user_context"]["text"]
+
+
+@pytest.mark.parametrize(
+    "moved", [{"cwd": "/home/dev/q"}, {"home": "/home/ada"}, {"config_dir": "/home/dev/other"}, {"home": None}]
+)
+def test_another_workspace_under_the_same_name_starts_again_with_a_warning(
+    moved: dict[str, Any], service: httpx.Client
+) -> None:
+    name = session()
+    ask(service, inline({f"{CWD}/CLAUDE.md": "One."}, session_id=name))
+    later = ask(service, inline({"/home/dev/CLAUDE.md": "Other."}, workspace=moved, session_id=name))
+    assert later["session"]["new"] is True
+    assert later["session"]["section_hits"] == 0
+    assert "One." not in later["user_context"]["text"]
+    (warning,) = (one for one in later["warnings"] if one["code"] == "session_workspace_changed")
+    assert warning["where"] == "session_id"
+    again = ask(service, inline(workspace=moved, session_id=name))
+    assert again["session"]["new"] is False
+    assert "Other." in again["user_context"]["text"]
+
+
+@pytest.mark.parametrize(("freshness", "seen"), [("session", "One."), ("validate", "Two."), ("reload", "Two.")])
+def test_memory_is_read_again_when_that_is_asked_for(freshness: str, seen: str, service: httpx.Client) -> None:
+    name = session()
+    ask(service, inline({f"{CWD}/CLAUDE.md": "One."}, session_id=name))
+    later = ask(service, inline({f"{CWD}/CLAUDE.md": "Two."}, session_id=name, freshness=freshness))
+    assert seen in later["user_context"]["text"]
+    assert later["session"]["section_misses"] == 0
+    after = ask(service, inline({f"{CWD}/CLAUDE.md": "Three."}, session_id=name))
+    assert seen in after["user_context"]["text"]
+
+
+def test_a_file_on_disk_is_read_again_when_that_is_asked_for(service: httpx.Client, tmp_path: Path) -> None:
+    name = session()
+    for freshness, text, seen in (
+        ("session", "One.", "One."),
+        ("session", "Two.", "One."),
+        ("validate", "Three.", "Three."),
+        ("session", "Four.", "Three."),
+    ):
+        (tmp_path / "CLAUDE.md").write_text(text)
+        body = ask(service, local(tmp_path, session_id=name, freshness=freshness))
+        assert [file["content"] for file in body["memory"]["files"]] == [seen]
+
+
+# The day
+
+
+def test_another_day_is_a_late_message_and_the_first_one_keeps_its_bytes(service: httpx.Client) -> None:
+    name = session()
+    talk: list[dict[str, Any]] = [{"role": "user", "content": "Hello"}]
+    first = ask(service, inline(session_id=name, messages=talk))
+    talk += [{"role": "assistant", "content": "Hi"}, {"role": "user", "content": "Go on"}]
+    second = ask(service, inline(session_id=name, messages=talk, date="2026-12-01"))
+    talk += [{"role": "assistant", "content": "Done"}, {"role": "user", "content": "Thanks"}]
+    third = ask(service, inline(session_id=name, messages=talk, date="2026-12-01"))
+    fourth = ask(service, inline(session_id=name, messages=talk, date="2026-12-02"))
+
+    assert [body["user_context"]["entries"]["currentDate"] for body in (first, second, third, fourth)] == [
+        f"Today's date is {DATE}."
+    ] * 4
+    told = [[text for text in texts(body) if "The day has changed" in text] for body in (first, second, third, fourth)]
+    assert [len(one) for one in told] == [0, 1, 1, 2]
+    assert "2026-12-01" in told[1][0]
+    assert "2026-12-02" in told[3][1]
+    for earlier, later in pairwise((first, second, third, fourth)):
+        assert extends(later, earlier)
+    assert {"date_change"} <= {part["part"] for part in third["tokens"]["parts"]}
+
+
+def texts(body: dict[str, Any]) -> list[str]:
+    return [block["text"] for _, blocks in bare(body["request"]["messages"]) for block in blocks if "text" in block]
+
+
+def extends(later: dict[str, Any], earlier: dict[str, Any]) -> bool:
+    """Whether the earlier request is the beginning of the later one, markers aside."""
+    first, more = bare(earlier["request"]["messages"]), bare(later["request"]["messages"])
+    same = all(earlier["request"].get(part) == later["request"].get(part) for part in ("system", "tools"))
+    return same and more[: len(first)] == first
+
+
+# Attachments
+
+
+NESTED = {
+    f"{CWD}/CLAUDE.md": "Top.",
+    f"{CWD}/src/CLAUDE.md": "Nested.",
+    f"{CWD}/lib/CLAUDE.md": "Library.",
+    f"{CWD}/.claude/rules/ts.md": "---\npaths: '*.ts'\n---\nTypes.",
+}
+
+
+def reading(path: str, number: int) -> list[dict[str, Any]]:
+    call = {"type": "tool_use", "id": f"t{number}", "name": "Read", "input": {"file_path": path}}
+    result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "text"}
+    return [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+
+
+def attached(body: dict[str, Any]) -> list[str]:
+    return [file["content"] for file in body["memory"]["attachments"]]
+
+
+def test_attachments_come_once_and_stay_at_their_place_while_the_conversation_grows(service: httpx.Client) -> None:
+    name = session()
+    talk: list[dict[str, Any]] = [{"role": "user", "content": "Hello"}]
+    bodies = []
+    for number, (path, brought) in enumerate(
+        [
+            (f"{CWD}/src/a.ts", ["Nested.", "Types."]),
+            (f"{CWD}/src/b.ts", []),
+            (f"{CWD}/lib/c.py", ["Library."]),
+            (f"{CWD}/src/a.ts", []),
+        ]
+    ):
+        talk += reading(path, number)
+        body = ask(service, inline(NESTED, session_id=name, messages=talk, touched=[{"path": path}]))
+        assert attached(body) == brought
+        bodies.append(body)
+        talk += [{"role": "assistant", "content": f"Answer {number}"}, {"role": "user", "content": "Next"}]
+        bodies.append(ask(service, inline(NESTED, session_id=name, messages=talk)))
+    for earlier, later in pairwise(bodies):
+        assert extends(later, earlier)
+    for text in ("Nested.", "Types.", "Library."):
+        assert sum(f"\n\n{text}\n</system-reminder>" in one for one in texts(bodies[-1])) == 1
+    parts = [part["part"] for part in bodies[-1]["tokens"]["parts"]]
+    assert len([part for part in parts if part.startswith("attachment:")]) == 3
+
+
+def test_without_a_session_attachments_come_every_time(service: httpx.Client) -> None:
+    body = inline(NESTED, touched=[{"path": f"{CWD}/src/a.ts"}])
+    assert attached(ask(service, body)) == attached(ask(service, body)) == ["Nested.", "Types."]
+
+
+def test_a_cleared_conversation_still_holds_what_was_attached(service: httpx.Client) -> None:
+    name = session()
+    talk = [{"role": "user", "content": "Hello"}, *reading("src/a.ts", 1)]
+    ask(service, inline(NESTED, session_id=name, messages=talk, touched=[{"path": "src/a.ts"}]))
+    short = ask(service, inline(NESTED, session_id=name, messages=[{"role": "user", "content": "Again"}]))
+    assert [text for text in texts(short) if "Nested." in text]
+
+
+# Many turns at once
+
+
+def test_16_turns_of_one_new_session_at_once_get_one_prompt_and_one_memory(service_url: str) -> None:
+    name = session()
+
+    def one(number: int) -> dict[str, Any]:
+        git = {"toplevel": CWD, "branch": f"b{number}", "status": f"?? {number}", "log": [f"{number} c"]}
+        files = {f"{CWD}/CLAUDE.md": f"State {number}.", f"{CWD}/src/CLAUDE.md": f"Nested {number}."}
+        body = inline(files, workspace={"git": git}, session_id=name, touched=[{"path": "src/a"}], settings={
+            "language": f"Language {number}"
+        })  # fmt: skip
+        with httpx.Client(base_url=service_url, trust_env=False, timeout=60) as client:
+            return ask(client, body)
+
+    with ThreadPoolExecutor(16) as pool:
+        bodies = list(pool.map(one, range(16)))
+    for part in ("system", "messages"):
+        assert len({json.dumps(body["request"][part], sort_keys=True) for body in bodies}) == 1
+    assert len({json.dumps(body["memory"]["files"]) for body in bodies}) == 1
+    assert len([body for body in bodies if body["session"]["new"]]) == 1
+    assert len([body for body in bodies if attached(body)]) == 1
+    again = one(99)
+    assert again["request"]["system"] == bodies[0]["request"]["system"]
+    assert again["request"]["messages"] == bodies[0]["request"]["messages"]
+
+
+def test_sessions_beyond_the_limit_are_forgotten_oldest_first() -> None:
+    with (
+        serve(create_app(Settings(roots=(), max_sessions=2))) as address,
+        httpx.Client(base_url=address, trust_env=False) as client,
+    ):
+        for name in ("a", "b", "a", "c"):
+            ask(client, inline(session_id=name))
+        assert [ask(client, inline(session_id=name))["session"]["new"] for name in ("a", "c", "b")] == [
+            False,
+            False,
+            True,
+        ]
+
+
+# Layers
+
+
+@dataclass
+class Meeting:
+    """An inline workspace in which git and memory each wait until the other was asked for."""
+
+    inner: InlineWorkspace
+    paths: Paths = field(default_factory=Paths)
+    git_asked: threading.Event = field(default_factory=threading.Event)
+    memory_asked: threading.Event = field(default_factory=threading.Event)
+    met: list[bool] = field(default_factory=list)
+
+    def look(self, path: str) -> Node:
+        if path.endswith("CLAUDE.local.md"):
+            self.memory_asked.set()
+            self.met.append(self.git_asked.wait(PATIENCE))
+        return self.inner.look(path)
+
+    def read(self, path: str) -> Content:
+        return self.inner.read(path)
+
+    def names(self, path: str) -> tuple[str, ...]:
+        return self.inner.names(path)
+
+    def roots(self, cwd: str) -> GitRoots | None:
+        return self.inner.roots(cwd)
+
+    def git(self, cwd: str) -> GitFacts | None:
+        self.git_asked.set()
+        self.met.append(self.memory_asked.wait(PATIENCE))
+        return self.inner.git(cwd)
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+@pytest.fixture(scope="module")
+def known() -> Known:
+    return build_contexts(Settings(roots=())).known
+
+
+def request() -> Request:
+    return Request(client=Client(cwd=CWD, platform="linux"), model="claude-sonnet-4-5", date=DATE)
+
+
+def workspace(files: dict[str, InlineFile]) -> InlineWorkspace:
+    return InlineWorkspace(files, GitFacts(branch="main"), Paths(), 1000)
+
+
+def test_git_and_memory_are_gathered_at_the_same_time(known: Known) -> None:
+    meeting = Meeting(workspace({f"{CWD}/CLAUDE.md": Text("Use tabs.")}))
+    facts = asyncio.run(gather(meeting, request(), known, Wanted()))
+    assert meeting.met
+    assert all(meeting.met)
+    assert [file.content for file in facts.memory.files] == ["Use tabs."]
+    assert facts.git == GitFacts(branch="main")
+
+
+@dataclass
+class Failing(Meeting):
+    """Git cannot answer, and memory is not done until some time after that."""
+
+    goes_on: threading.Event = field(default_factory=threading.Event)
+    done: bool = False
+
+    def look(self, path: str) -> Node:
+        if path.endswith("CLAUDE.local.md"):
+            self.memory_asked.set()
+            self.done = self.goes_on.wait(PATIENCE)
+        return self.inner.look(path)
+
+    def git(self, cwd: str) -> GitFacts | None:
+        self.memory_asked.wait(PATIENCE)
+        threading.Timer(0.2, self.goes_on.set).start()
+        raise GitUnavailable("git did not answer.")
+
+
+def test_a_layer_that_cannot_be_had_is_told_as_itself_once_all_have_ended(known: Known) -> None:
+    failing = Failing(workspace({}))
+
+    async def all_ended() -> bool:
+        with pytest.raises(GitUnavailable, match="git did not answer"):
+            await gather(failing, request(), known, Wanted())
+        return failing.done
+
+    assert asyncio.run(all_ended())
+
+
+@pytest.fixture
+def walled(tmp_path: Path) -> Iterator[httpx.Client]:
+    (tmp_path / "in" / "p").mkdir(parents=True)
+    (tmp_path / "CLAUDE.md").write_text("Outside.")
+    (tmp_path / "in" / "CLAUDE.md").write_text("Inside.")
+    with (
+        serve(create_app(Settings(roots=(tmp_path / "in",)))) as address,
+        httpx.Client(base_url=address, trust_env=False) as client,
+    ):
+        yield client
+
+
+def test_what_lies_above_the_roots_is_reported_and_not_read(walled: httpx.Client, tmp_path: Path) -> None:
+    memory = ask(walled, local(tmp_path / "in" / "p"))["memory"]
+    assert [file["content"] for file in memory["files"]] == ["Inside."]
+    rows = {row["path"]: row["reason"] for row in memory["report"]}
+    assert rows[f"{tmp_path}/CLAUDE.md"] == "outside_fence"
+    assert rows[f"{tmp_path}/CLAUDE.local.md"] == "outside_fence"
+
+
+@dataclass(frozen=True)
+class Counting(GitProgram):
+    """The git program, which says each time a snapshot is taken."""
+
+    taken: list[str] = field(default_factory=list)
+
+    def snapshot(self, repository: Repository, cwd: str) -> GitFacts:
+        self.taken.append(cwd)
+        return super().snapshot(repository, cwd)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "session_id", "snapshots"),
+    [({}, "s", 1), ({}, None, 2), ({"custom": "Mine."}, "s", 0), ({"simple": True}, None, 0)],
+)
+def test_a_snapshot_of_git_is_taken_once_in_a_session_and_only_where_it_is_shown(
+    prompt: dict[str, Any], session_id: str | None, snapshots: int, tmp_path: Path
+) -> None:
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    first_commit(tmp_path)
+    settings = Settings(roots=(tmp_path,))
+    built = build_contexts(settings)
+    program = Counting()
+    contexts = replace(built, ground=replace(built.ground, program=program))
+    with serve(build_app(settings, contexts)) as address, httpx.Client(base_url=address, trust_env=False) as client:
+        for _ in range(2):
+            ask(client, local(tmp_path, session_id=session_id, system_prompt=prompt))
+    assert program.taken == [str(tmp_path)] * snapshots
