@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 
 from app.core.assembly import Facts
 from app.core.attachments import Attached, attach
+from app.core.candidates import Plan
 from app.core.configuration import Configuration, configuration
 from app.core.document import DocumentReader
 from app.core.facts import Content, GitFacts, Node, Notice, OutputStyle, Request
 from app.core.flow import Answer, Flow, Look, Question, Read
-from app.core.loading import Plan
 from app.core.markdown import MarkdownReader
 from app.core.memory import Memory, auto_memory_dir, load
 from app.core.models import ModelTable

@@ -13,7 +13,9 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from fastapi import FastAPI, HTTPException
 
+from app.api import answer_problems
 from app.core.remembered import Remembered
 from app.main import build_app, build_contexts, create_app
 from app.settings import Settings
@@ -169,6 +171,11 @@ WRONG: dict[str, tuple[Any, str, str]] = {
         inline(workspace={"source": "local", "git": {}}),
         "/workspace",
         "git describes an inline workspace",
+    ),
+    "git of a commit": (
+        inline(workspace={"source": "git", "cwd": None, "repository": "/r", "git": {}}),
+        "/workspace",
+        "source git finds it out itself",
     ),
     "session id": (inline(session_id="s" * 129), "/session_id", "at most 128"),
     "tool": (inline(tools=["Read"]), "/tools/0", "object"),
@@ -398,6 +405,21 @@ def test_the_model_table_is_answered(service: httpx.Client) -> None:
     assert rows["claude-sonnet-4-5"]["supports_1m"] is True
     assert rows[table["aliases"]["opus"]]["family"] == "opus"
     assert table["default"]["client_window"] == 200_000
+
+
+def test_a_refusal_of_the_framework_has_the_one_shape() -> None:
+    app = FastAPI()
+    answer_problems(app)
+
+    @app.get("/teapot")
+    async def refuse() -> None:
+        raise HTTPException(418, "short and stout")
+
+    with serve(app) as address:
+        answer = httpx.get(f"{address}/teapot", trust_env=False)
+    assert answer.status_code == 422
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert "short and stout" in answer.json()["detail"]
 
 
 # What nobody expected

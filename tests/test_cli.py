@@ -65,10 +65,11 @@ def failed(done: subprocess.CompletedProcess[bytes], code: int, said: str) -> No
 
 
 @contextmanager
-def served(home: Path, *arguments: str, **more: str) -> Iterator[tuple[str, list[str], subprocess.Popen[bytes]]]:
-    """A server in a process of its own: its address, what it said until it was reached, and the process."""
+def served(home: Path, *arguments: str, **more: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A server in a process of its own, and its address."""
     command = [*STRATA, "serve", "--port", "0", *arguments]
-    with subprocess.Popen(command, env=surroundings(home, **more), cwd=home, stderr=subprocess.PIPE) as process:
+    environment = surroundings(home, **more)
+    with subprocess.Popen(command, bufsize=0, env=environment, cwd=home, stderr=subprocess.PIPE) as process:
         try:
             assert process.stderr is not None
             first = process.stderr.readline().decode()
@@ -77,7 +78,7 @@ def served(home: Path, *arguments: str, **more: str) -> Iterator[tuple[str, list
             address = found[1]
             with httpx.Client(trust_env=False, timeout=60) as client:
                 client.get(f"{address}/healthz")
-            yield address, [first], process
+            yield address, process
         finally:
             if process.poll() is None:
                 process.kill()
@@ -217,7 +218,7 @@ def test_strict_ends_with_0_when_all_loaded(home: Path, project: Path) -> None:
 
 
 def test_it_says_where_it_listens_answers_and_ends_on_sigterm(home: Path, project: Path, tmp_path: Path) -> None:
-    with served(home, "--root", str(tmp_path)) as (address, _, process):
+    with served(home, "--root", str(tmp_path)) as (address, process):
         answered(httpx.post(f"{address}/v1/context", json=local(project), trust_env=False))
         process.send_signal(signal.SIGTERM)
         _, told = process.communicate(timeout=60)
@@ -228,7 +229,7 @@ def test_it_says_where_it_listens_answers_and_ends_on_sigterm(home: Path, projec
 
 
 def test_what_it_says_to_try_works(home: Path) -> None:
-    with served(home) as (address, _, process):
+    with served(home) as (address, process):
         assert process.stderr is not None
         line = process.stderr.readline().decode()
         body = re.search(r"-d '(.*)'\n$", line)
@@ -239,7 +240,7 @@ def test_what_it_says_to_try_works(home: Path) -> None:
 
 
 def test_it_ends_on_an_interrupt(home: Path) -> None:
-    with served(home) as (_, _, process):
+    with served(home) as (_, process):
         process.send_signal(signal.SIGINT)
         _, told = process.communicate(timeout=60)
     assert process.returncode in {0, -signal.SIGINT, 130}
@@ -247,7 +248,7 @@ def test_it_ends_on_an_interrupt(home: Path) -> None:
 
 
 def test_it_listens_on_other_addresses_with_a_key(home: Path) -> None:
-    with served(home, "--host", "0.0.0.0", STRATA_API_KEYS="k") as (address, _, process):
+    with served(home, "--host", "0.0.0.0", STRATA_API_KEYS="k") as (address, process):
         assert address.startswith("http://127.0.0.1:")
         assert httpx.get(f"{address}/v1/models", trust_env=False).status_code == 401
         assert httpx.get(f"{address}/v1/models", headers={"x-api-key": "k"}, trust_env=False).status_code == 200
@@ -275,7 +276,7 @@ def test_an_address_that_is_not_this_machines_is_told(home: Path) -> None:
 def test_a_relative_root_is_taken_from_here(home: Path) -> None:
     (home / "code" / "p").mkdir(parents=True)
     (home / "other").mkdir()
-    with served(home, "--root", "code") as (address, _, _):
+    with served(home, "--root", "code") as (address, _):
         codes = [
             httpx.post(f"{address}/v1/context", json=local(folder), trust_env=False).status_code
             for folder in (home / "code" / "p", home / "other")
@@ -292,7 +293,7 @@ def test_a_root_that_is_a_file_ends_with_2(home: Path, project: Path) -> None:
 
 
 def test_a_root_of_the_environment_that_is_not_there_yet_is_told(home: Path) -> None:
-    with served(home, STRATA_ROOTS=str(home / "later")) as (_, _, process):
+    with served(home, STRATA_ROOTS=str(home / "later")) as (_, process):
         assert process.stderr is not None
         told = [process.stderr.readline().decode() for _ in range(2)]
     assert told[1] == f"strata: the root {home}/later is no folder: nothing is read from it\n"
@@ -300,7 +301,7 @@ def test_a_root_of_the_environment_that_is_not_there_yet_is_told(home: Path) -> 
 
 def test_settings_come_from_a_file(home: Path, tmp_path: Path) -> None:
     (tmp_path / "strata.toml").write_text('api_keys = ["k"]\nport = 1')
-    with served(home, "--config", str(tmp_path / "strata.toml")) as (address, _, _):
+    with served(home, "--config", str(tmp_path / "strata.toml")) as (address, _):
         assert httpx.get(f"{address}/v1/models", trust_env=False).status_code == 401
 
 
@@ -323,7 +324,7 @@ def test_workers_share_the_port_the_flags_and_the_file(home: Path, tmp_path: Pat
     (tmp_path / "code").mkdir()
     (tmp_path / "strata.toml").write_text('api_keys = ["k"]\nworkers = 1')
     flags = ("--workers", "2", "--root", str(tmp_path / "code"), "--config", str(tmp_path / "strata.toml"))
-    with served(home, *flags, STRATA_ROOTS=str(home)) as (address, _, process):
+    with served(home, *flags, STRATA_ROOTS=str(home)) as (address, process):
         key = {"x-api-key": "k"}
         assert httpx.get(f"{address}/v1/models", trust_env=False).status_code == 401
         for folder, status in ((tmp_path / "code", 200), (home, 404)):

@@ -462,6 +462,17 @@ def test_a_layer_that_cannot_be_had_is_told_as_itself_once_all_have_ended(known:
     assert asyncio.run(all_ended())
 
 
+@pytest.mark.parametrize(("asked", "shown"), [(None, False), (True, True), (False, False)])
+def test_what_the_request_says_of_git_goes_before_the_settings_file(
+    asked: bool | None, shown: bool, service: httpx.Client
+) -> None:
+    files = {f"{CWD}/.claude/settings.json": '{"includeGitInstructions": false, "language": "Latin"}'}
+    workspace = {"git": {"toplevel": CWD, "branch": "main", "status": ""}}
+    body = ask(service, inline(files, workspace=workspace, settings={"include_git_instructions": asked}))
+    assert ("Current branch: main" in body["system_blocks"][-1]["text"]) is shown
+    assert "Latin" in body["system_blocks"][-1]["text"]
+
+
 @pytest.fixture
 def walled(tmp_path: Path) -> Iterator[httpx.Client]:
     (tmp_path / "in" / "p").mkdir(parents=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from app.core.candidates import Candidate, MemoryFile, Plan, Touched
 from app.core.excludes import excludes
 from app.core.facts import Touch
 from app.core.flow import Flow, look, read
 from app.core.includes import reach
 from app.core.levels import Level, levels_at
-from app.core.loading import Candidate, Loading, MemoryFile, Plan, Touched
+from app.core.loading import Loading
 from app.core.memory import (
     Memory,
     agents_files,

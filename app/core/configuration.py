@@ -21,6 +21,7 @@ class Configuration:
     excludes: tuple[ExcludeGlob, ...] = ()
     auto_memory: bool | None = None
     auto_memory_dir: str | None = None
+    additional_directories: tuple[str, ...] = ()
     include_git_instructions: bool | None = None
     language: str | None = None
     output_style: str | None = None
@@ -98,17 +99,21 @@ def _merged(files: Sequence[_File], rows: tuple[Row, ...], client: Client, paths
         if key in file.values and not fits(file.values[key])
     ]
     memory_dir, refused = _memory_dir(files, client, paths)
+    additional, ignored = _additional(files, client, paths)
     return Configuration(
         excludes=tuple(
-            ExcludeGlob(glob, file.path) for file in files for glob in _strings(file.values.get("claudeMdExcludes"))
+            ExcludeGlob(glob, file.path, shared=file.source in {"user", None})
+            for file in files
+            for glob in _strings(file.values.get("claudeMdExcludes"))
         ),
         auto_memory=_last(files, "autoMemoryEnabled", bool),
         auto_memory_dir=memory_dir,
+        additional_directories=additional,
         include_git_instructions=_last(files, "includeGitInstructions", bool),
         language=_last(files, "language", str),
         output_style=_last(files, "outputStyle", str),
         rows=rows,
-        notices=(*notices, *wrong, *refused),
+        notices=(*notices, *wrong, *refused, *ignored),
     )
 
 
@@ -133,6 +138,24 @@ def _strings(value: object) -> list[str]:
 def _last(files: Sequence[_File], key: str, kind: type[Any]) -> Any:
     found = [file.values[key] for file in files if isinstance(file.values.get(key), kind)]
     return found[-1] if found else None
+
+
+def _additional(files: Sequence[_File], client: Client, paths: Paths) -> tuple[tuple[str, ...], list[Notice]]:
+    """More working directories. A project's own files may not name any: they come with a clone."""
+    found: list[str] = []
+    refused = []
+    for file in files:
+        permissions = file.values.get("permissions")
+        nested = permissions.get("additionalDirectories") if isinstance(permissions, dict) else None
+        named = [*_strings(file.values.get("additionalDirectories")), *_strings(nested)]
+        if named and file.source == "project":
+            message = "additionalDirectories is not taken from project settings: name it in local or user settings."
+            refused.append(Notice("settings_ignored", message, file.path))
+            continue
+        for folder in named:
+            home = client.home if folder.startswith("~/") else None
+            found.append(paths.join(home, folder[2:]) if home else paths.join(client.cwd, folder))
+    return tuple(dict.fromkeys(found)), refused
 
 
 def _memory_dir(files: Sequence[_File], client: Client, paths: Paths) -> tuple[str | None, list[Notice]]:

@@ -21,10 +21,14 @@ _UNSUPPORTED = re.compile(r"[*+!]\(")
 
 @dataclass(frozen=True, slots=True)
 class ExcludeGlob:
-    """A pattern as written, and where: a settings file's path, or ``memory.exclude``."""
+    """A pattern as written, and where: a settings file's path, or ``memory.exclude``.
+
+    ``shared``: it was written for many projects, so that it need not fit anything in this one.
+    """
 
     glob: str
     origin: str
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ def compiled(glob: str) -> Pattern | None:
     options.log_errors = False
     try:
         regex, include = GitIgnoreSpecPattern.pattern_to_regex(_mended(glob))
-        if regex is None or include is None or not glob.strip("!/"):
+        if regex is None or include is None or not glob.removeprefix("!").strip("/"):
             return None
         return Pattern(glob, re2.compile(f"^.*{regex}" if regex == _ANY_FOLDER else regex, options), include)
     except (GitIgnorePatternError, re.error, re2.error):

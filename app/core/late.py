@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from app.core.candidates import MemoryFile
 from app.core.facts import Json, Message
-from app.core.loading import MemoryFile
 from app.core.message import attachment_text, date_change_text
 from app.core.paths import paths_for
 from app.core.tokens import bytes_per_token

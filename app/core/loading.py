@@ -6,76 +6,20 @@ Flows: they ask, and whoever drives them answers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from app.core.configuration import Configuration
-from app.core.document import Document, DocumentReader, is_text_name, limited
-from app.core.excludes import Excludes
-from app.core.facts import Client, Content, GitRoots, Kind, MemoryOptions, Node, SettingSource
+from app.core.advice import link_in_words
+from app.core.allowance import Allowance
+from app.core.candidates import Candidate, MemoryFile, Plan, Touched
+from app.core.document import Document, is_text_name, limited
+from app.core.excludes import ExcludeGlob, Excludes
+from app.core.facts import Content, Kind, Node
 from app.core.flow import Flow, look, names, read
 from app.core.includes import MOST_LEVELS, Reach, better_form, is_git_metadata, targets
 from app.core.levels import Level
 from app.core.markdown import Mention
-from app.core.paths import Paths
 from app.core.report import NODE_REASONS, Row, Verdict
 from app.core.rules import Condition, condition, waiting
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryFile:
-    """One loaded file. ``path`` is as reported, ``real`` is its identity, ``content`` is not yet trimmed.
-
-    ``trigger`` is the touched file that brought it, None for files loaded up front; ``depth`` is 1 for a file that
-    nothing included.
-    """
-
-    path: str
-    real: str
-    level: Level
-    content: str
-    raw: str
-    parent: str | None = None
-    globs: tuple[str, ...] = ()
-    differs: bool = False
-    depth: int = 1
-    trigger: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What layer 2 goes by. ``roots`` None: no repository holds the working directory."""
-
-    client: Client
-    paths: Paths
-    options: MemoryOptions
-    reader: DocumentReader
-    roots: GitRoots | None = None
-    sources: tuple[SettingSource, ...] = ("user", "project", "local")
-    configuration: Configuration = field(default_factory=Configuration)
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A file that may load. ``path`` is as looked for, ``tried`` the literal path of an include."""
-
-    path: str
-    level: Level
-    is_rule: bool = False
-    depth: int = 1
-    parent: str | None = None
-    line: int | None = None
-    tried: str | None = None
-    globs: tuple[str, ...] = ()
-    trigger: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Touched:
-    """A file the model touched: ``path`` as given, ``real`` with links resolved."""
-
-    path: str
-    real: str
-
 
 Refusal = tuple[str, str | None, Verdict]
 """Why a candidate does not load: reason, hint, verdict."""
@@ -90,6 +34,8 @@ class Loading:
         self.reach = reach
         self.seen = dict(seen)
         self.rows: list[Row] = []
+        self.allowance = Allowance.of(plan.limits)
+        self.excluding: set[ExcludeGlob] = set()
         self._conditions: dict[tuple[str, ...], Condition] = {}
 
     def file(self, candidate: Candidate) -> Flow[list[MemoryFile]]:
@@ -121,8 +67,7 @@ class Loading:
             node = yield from look(path)
             if node.kind is Kind.DIRECTORY and node.real not in visited:
                 visited.add(node.real)
-                children = sorted((yield from names(node.real)), reverse=True)
-                pending.extend(self.plan.paths.join(path, name) for name in children)
+                pending.extend((yield from self._children(path, node)))
             elif node.kind is Kind.FILE and path.endswith(".md"):
                 found.append(Candidate(path, level, is_rule=True))
             elif node.kind is Kind.FILE and path != folder:
@@ -130,6 +75,15 @@ class Loading:
             elif node.kind not in {Kind.DIRECTORY, Kind.MISSING}:
                 self.add(path, "skipped", NODE_REASONS.get(node.kind, "not_a_rule"))
         return found
+
+    def _children(self, path: str, node: Node) -> Flow[list[str]]:
+        """The entries of a rules folder, last first; those beyond the limit are told in one row."""
+        children = sorted((yield from names(node.real)))
+        taken = [name for name in children if self.allowance.take_rule()]
+        if len(taken) < len(children):
+            left = f"{len(children) - len(taken):,} of its {len(children):,} entries were left out (STRATA_MAX_RULES)."
+            self.add(path, "skipped", "budget", hint=left)
+        return [self.plan.paths.join(path, name) for name in reversed(taken)]
 
     def add(self, path: str, verdict: Verdict, reason: str, **more: str | int | None) -> None:
         self.rows.append(Row(path, verdict, reason, **more))  # type: ignore[arg-type]
@@ -147,6 +101,8 @@ class Loading:
 
     def _document(self, candidate: Candidate, node: Node) -> Flow[Document | None]:
         refusal = self._refusal(candidate, node)
+        if refusal is None and not self.allowance.take_bytes(node.size):
+            refusal = "budget", "All files of a request together are too large (STRATA_MAX_MEMORY_BYTES).", "skipped"
         content = (yield from read(node.real)) if refusal is None else Content(None)
         document = self.plan.reader.read(content.data) if content.data is not None else None
         if document is None:
@@ -173,6 +129,7 @@ class Loading:
             else None
         )
         if excluding:
+            self.excluding.add(excluding)
             return "excluded", f"The pattern {excluding.glob} of {excluding.origin} fits it.", "skipped"
         if node.real in self.seen:
             known = self.seen[node.real]
@@ -197,7 +154,8 @@ class Loading:
         if not text.strip():
             self._tell(candidate, "skipped", "empty", _sentences(document.advice))
             return []
-        self._tell(candidate, "loaded", None, _sentences(document.advice))
+        meant = yield from link_in_words(document.raw, self.plan.paths.parent(node.real), self.plan.paths)
+        self._tell(candidate, "loaded", None, _sentences((*document.advice, *([meant] if meant else []))))
         file = MemoryFile(
             path=candidate.path,
             real=node.real,
@@ -219,8 +177,11 @@ class Loading:
         found: list[MemoryFile] = []
         mentioned: set[str] = set()
         for mention in document.mentions:
-            included = yield from self._include(includer, node, mention, mentioned)
-            found.extend(included)
+            if not self.allowance.take_include():
+                more = "The includes from here on were not looked up (STRATA_MAX_INCLUDES)."
+                self.add(includer.path, "skipped", "budget", parent=includer.path, line=mention.line, hint=more)
+                break
+            found.extend((yield from self._include(includer, node, mention, mentioned)))
         return found
 
     def _include(

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from app.core.advice import memory_key, same_key
+from app.core.candidates import Candidate, MemoryFile, Plan
 from app.core.configuration import private_folders
 from app.core.excludes import ExcludeGlob, Excludes, excludes
 from app.core.facts import Kind, Notice
 from app.core.flow import Flow, look
 from app.core.includes import reach
 from app.core.levels import Base, Level, levels_at
-from app.core.loading import Candidate, Loading, MemoryFile, Plan
+from app.core.loading import Loading
 from app.core.report import Row, distinct
-
-_NOT_KEY = re.compile(r"[^A-Za-z0-9]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +49,12 @@ def load(plan: Plan) -> Flow[Memory]:
     files: list[MemoryFile] = []
     for place in places(plan):
         files.extend((yield from _level(loading, place, agents)))
+    yield from _unasked(loading)
+    loading.rows.extend(_idle_rows(loading))
     return Memory(
         files=tuple(files),
         rows=distinct(loading.rows),
-        notices=(*plan.configuration.notices, *_dead_notices(excluded)),
+        notices=(*plan.configuration.notices, *_dead_notices(excluded), *(yield from _key_notices(plan, files))),
         seen=tuple(loading.seen.items()),
     )
 
@@ -140,11 +141,6 @@ def _project(plan: Plan) -> str:
     return (plan.roots.main_toplevel or plan.roots.toplevel) if plan.roots else plan.client.cwd
 
 
-def memory_key(folder: str) -> str:
-    """The project's name in the configuration folder. Different paths can share one."""
-    return _NOT_KEY.sub("-", folder)
-
-
 def agents_files(plan: Plan) -> Flow[bool]:
     """Whether AGENTS.md stands in for, or beside, CLAUDE.md."""
     if plan.options.agents_md != "fallback":
@@ -221,8 +217,40 @@ def _note(loading: Loading, path: str, reason: str) -> Flow[None]:
 _NOTES = {
     "source_off": "Add its source to setting_sources to load it.",
     "agents_md_off": "Set memory.agents_md to fallback or both to load it, or include it with @AGENTS.md.",
+    "additional_off": "Set memory.from_additional_directories to load it.",
     "private_folder": "Files here count as the user's own, not as the project's.",
 }
+
+
+def _unasked(loading: Loading) -> Flow[None]:
+    """Rows for the files of additional directories whose memory was not asked for."""
+    plan = loading.plan
+    if plan.options.from_additional_directories or plan.options.bare:
+        return
+    for folder in plan.client.additional_directories:
+        for level in levels_at("directory"):
+            for name in level.files:
+                yield from _note(loading, plan.paths.join(folder, name), "additional_off")
+
+
+def _idle_rows(loading: Loading) -> Iterator[Row]:
+    """Rows for patterns that were written for this project and fitted nothing."""
+    for glob in dict.fromkeys(written for _, written in loading.excludes.patterns):
+        if not glob.shared and glob not in loading.excluding:
+            hint = "It fitted nothing that was considered so far; files below the working directory come later."
+            yield Row(glob.glob, "skipped", "exclude_never_matched", parent=glob.origin, hint=hint)
+
+
+def _key_notices(plan: Plan, files: list[MemoryFile]) -> Flow[tuple[Notice, ...]]:
+    """A warning when the memory that loaded could be another project's."""
+    if plan.options.auto_memory_dir or plan.configuration.auto_memory_dir:
+        return ()
+    found = next((file for file in files if file.level.type == "AutoMem"), None)
+    other = (yield from same_key(_project(plan), plan.paths)) if found else None
+    if found is None or other is None:
+        return ()
+    message = f"{other} has the same memory folder: notes of one project may reach the other. Set auto_memory_dir."
+    return (Notice("memory_key_ambiguous", message, found.path),)
 
 
 def _dead_rows(excluded: Excludes) -> list[Row]:

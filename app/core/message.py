@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from app.core.loading import MemoryFile
+from app.core.candidates import MemoryFile
 from app.core.tokens import bytes_per_token, spread, utf16_length
 
 OPENING = "This context was gathered before the conversation began. Use it while you work on what the user asks."

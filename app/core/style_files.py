@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from app.core.candidates import Plan
 from app.core.configuration import private_folders
 from app.core.facts import Notice, OutputStyle
 from app.core.flow import Flow, look, names, read
 from app.core.frontmatter import split_frontmatter
-from app.core.loading import Plan
 from app.core.styles import built_in_style, is_default_style, parse_style
 
 Found = tuple[OutputStyle | None, tuple[Notice, ...]]

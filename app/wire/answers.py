@@ -10,8 +10,8 @@ import orjson
 
 from app.core.assembly import Assembly, block_tokens
 from app.core.blocks import Block
+from app.core.candidates import MemoryFile
 from app.core.facts import Notice
-from app.core.loading import MemoryFile
 from app.core.message import attachment_text
 from app.core.registry import BOUNDARY_NAME, Element
 from app.core.report import Row

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from app.core.assembly import Assembly, Facts, assemble, block_tokens
 from app.core.attachments import Attached
+from app.core.candidates import MemoryFile
 from app.core.facts import (
     CacheOptions,
     Client,
@@ -23,7 +24,6 @@ from app.core.facts import (
     Usage,
 )
 from app.core.levels import LEVELS
-from app.core.loading import MemoryFile
 from app.core.memory import Memory
 from app.core.remembered import Remembered
 from app.core.report import Row

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.core.candidates import MemoryFile
 from app.core.levels import LEVELS
-from app.core.loading import MemoryFile
 from app.core.message import attachment_text, date_change_text, user_context
 from app.core.tokens import utf16_length
 

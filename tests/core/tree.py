@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from app.core.attachments import Attached, attach
+from app.core.candidates import Plan
 from app.core.configuration import Configuration, configuration
 from app.core.document import DocumentReader
 from app.core.facts import Client, GitFacts, GitRoots, MemoryOptions, SettingSource, Touch
 from app.core.flow import Flow
-from app.core.loading import Plan
 from app.core.markdown import MarkdownReader
 from app.core.memory import Memory, load
 from app.core.paths import paths_for

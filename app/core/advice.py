@@ -1,0 +1,69 @@
+"""What somebody may have meant: things that load but look like a mistake, and a memory folder that others share.
+
+Flows: they ask, and whoever drives them answers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from app.core.facts import Kind
+from app.core.flow import Flow, look, names
+from app.core.paths import Paths
+
+LONGEST_LINK = 1024
+MOST_FOLDERS = 200
+"""Folders looked into for another project with the same memory key."""
+
+_NOT_KEY = re.compile(r"[^A-Za-z0-9]")
+_LINK_TEXT = re.compile(r"\S+")
+
+
+def link_in_words(text: str, folder: str, paths: Paths) -> Flow[str | None]:
+    """A hint when ``text`` is nothing but the path of another file: what is left of a link that was not created."""
+    target = text.strip()
+    if len(target) > LONGEST_LINK or not _LINK_TEXT.fullmatch(target) or target.startswith("@"):
+        return None
+    node = yield from look(paths.join(folder, target))
+    if node.kind is not Kind.FILE:
+        return None
+    return (
+        f"This file holds only the path {target}: a link that git could not create here. Set core.symlinks and check "
+        f"out again, or write @{target}."
+    )
+
+
+def memory_key(folder: str) -> str:
+    """The project's name in the configuration folder. Different paths can share one."""
+    return _NOT_KEY.sub("-", folder)
+
+
+def same_key(folder: str, paths: Paths) -> Flow[str | None]:
+    """Another existing folder whose memory key is that of ``folder``, when one is found within a few folders."""
+    chain = paths.chain(folder)
+    left = MOST_FOLDERS
+    for index, child in enumerate(chain):
+        pending = [(paths.parent(child), memory_key(_rest(chain, index, paths)))]
+        while pending and left > 0:
+            left -= 1
+            parent, rest = pending.pop()
+            for name in sorted((yield from names(parent))):
+                path = paths.join(parent, name)
+                if path in chain[index:] or not _begins(rest, memory_key(name)):
+                    continue
+                if (yield from look(path)).kind is not Kind.DIRECTORY:
+                    continue
+                if len(name) == len(rest):
+                    return path
+                pending.append((path, rest[len(name) + 1 :]))
+    return None
+
+
+def _rest(chain: Sequence[str], index: int, paths: Paths) -> str:
+    """The path from ``chain[index]`` on, seen from its parent."""
+    return paths.separator.join(paths.name(folder) for folder in chain[index:])
+
+
+def _begins(rest: str, key: str) -> bool:
+    return rest == key or rest.startswith(f"{key}-")
