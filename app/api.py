@@ -26,13 +26,17 @@ from app.errors import (
 )
 from app.telemetry import note_fault
 from app.wire import schema
-from app.wire.answers import context_answer, to_bytes
+from app.wire.answers import attachments_answer, context_answer, to_bytes
+from app.wire.base import Strict
+from app.wire.parsing import Model, parsed
 from app.wire.problems import MEDIA_TYPE, problem_bytes
-from app.wire.requests import ContextRequest, Server, parse_context_request, to_ask
+from app.wire.requests import ContextRequest, Server, to_ask
+from app.wire.touches import AttachmentsRequest, touches_ask
 
 LARGE_BODY = 64 * 1024
 """Bodies and answers beyond this many bytes are parsed and written on a worker thread."""
 
+BODIES: tuple[type[Strict], ...] = (ContextRequest, AttachmentsRequest)
 REFERENCE = "#/components/schemas/{model}"
 
 
@@ -50,10 +54,25 @@ def routes(contexts: Contexts, models: ModelTable, version: str, server: Callabl
     async def assemble_context(request: Request) -> Response:
         """Assembles the context of one model call: system blocks, CLAUDE.md message, tokens and compaction state."""
         _require_json(request)
-        body = await _parsed(await request.body())
+        body = await _parsed(ContextRequest, await request.body())
         answer = await contexts.answer(to_ask(body, server(), _betas(request)))
         values, content = await asyncio.to_thread(_written, answer)
         return Response(content, media_type="application/json", headers={"etag": f'"{values["digest"]}"'})
+
+    @router.post(
+        "/v1/attachments",
+        response_model=schema.AttachmentsAnswer,
+        responses=_problems(400, 404, 413, 415, 422, 503),
+        openapi_extra=_body(AttachmentsRequest),
+        tags=["assembly"],
+    )
+    async def attach(request: Request) -> Response:
+        """Nested files and conditional rules for files the model touched, each once in a session."""
+        _require_json(request)
+        body = await _parsed(AttachmentsRequest, await request.body())
+        answer = await contexts.attachments(touches_ask(body, server()))
+        session, raw = asdict(answer.session), body.memory.include_raw
+        return _json(attachments_answer(answer.attached, answer.memory, session, answer.notices, raw=raw))
 
     @router.get("/v1/models", response_model=schema.Models, tags=["service"])
     async def list_models() -> Response:
@@ -100,10 +119,10 @@ def _require_json(request: Request) -> None:
         raise UnsupportedMediaType("Send the body as JSON with the header content-type: application/json.")
 
 
-async def _parsed(body: bytes) -> ContextRequest:
+async def _parsed(model: type[Model], body: bytes) -> Model:
     if len(body) > LARGE_BODY:
-        return await asyncio.to_thread(parse_context_request, body)
-    return parse_context_request(body)
+        return await asyncio.to_thread(parsed, model, body)
+    return parsed(model, body)
 
 
 def _body(model: type) -> dict[str, Any]:
@@ -155,7 +174,7 @@ def contract(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document, with the models of bodies that the routes parse themselves."""
     document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
     _, bodies = models_json_schema(
-        [(ContextRequest, "validation"), (schema.ProblemBody, "serialization")],
+        [*((body, "validation") for body in BODIES), (schema.ProblemBody, "serialization")],
         ref_template=REFERENCE.format(model="{model}"),
     )
     document.setdefault("components", {}).setdefault("schemas", {}).update(bodies["$defs"])

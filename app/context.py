@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from app.core.assembly import Assembly, assemble
+from app.core.attachments import Attached
 from app.core.facts import Client, Notice, Request
+from app.core.memory import Memory
 from app.core.remembered import Remembered
 from app.core.sections import SYSTEM_CONTEXT, uses_default_prompt
 from app.errors import InvalidRequest, NotBuilt, WorkspaceNotFound
-from app.gather import Known, Wanted, gather
+from app.gather import Known, Wanted, gather, gather_attachments
 from app.stores.socket import Held, Store
 from app.wire.requests import Ask
 from app.workspaces.inline import TreeConflictError
@@ -39,6 +43,14 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class AttachmentsAnswer:
+    memory: Memory
+    attached: Attached
+    session: Session
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Contexts:
     """Answers requests. ``version`` is the service's: a session of another version is not continued."""
 
@@ -50,11 +62,20 @@ class Contexts:
     async def answer(self, ask: Ask) -> Answer:
         """Raises the problems of opening a workspace, and NotBuilt for what the contract promises for later."""
         _refuse_unbuilt(ask.request)
+        async with self._opened(ask) as (settled, workspace):
+            return await self._turn(settled, workspace)
+
+    async def attachments(self, ask: Ask) -> AttachmentsAnswer:
+        """What the touched files bring and this session has not had; the caller puts it into the conversation."""
+        async with self._opened(ask) as (settled, workspace):
+            return await self._touch(settled, workspace)
+
+    @asynccontextmanager
+    async def _opened(self, ask: Ask) -> AsyncIterator[tuple[Ask, Workspace]]:
         opened = await asyncio.to_thread(self._open, ask)
         try:
             client = await asyncio.to_thread(_settled, ask.request.client, opened)
-            settled = replace(ask, request=replace(ask.request, client=client))
-            return await self._turn(settled, opened.workspace)
+            yield replace(ask, request=replace(ask.request, client=client)), opened.workspace
         finally:
             await asyncio.to_thread(opened.workspace.close)
 
@@ -73,21 +94,38 @@ class Contexts:
         """Recall, gather, assemble, remember; again when another turn of the session wrote first."""
         identity = _identity(ask)
         while True:
-            held = await self._recall(ask)
-            moved = held.remembered is not None and held.remembered.workspace != identity
-            remembered = held.remembered if held.remembered and not moved else _fresh(identity, ask.request)
+            held, remembered, moved = await self._recalled(ask, identity)
             facts = await gather(workspace, ask.request, self.known, _wanted(ask, remembered))
             assembly = assemble(facts, remembered)
-            if await self._remembers(ask, held, assembly):
+            if await self._remembers(ask, held, assembly.remember):
                 return _answered(ask, held, assembly, moved=moved)
+
+    async def _touch(self, ask: Ask, workspace: Workspace) -> AttachmentsAnswer:
+        identity = _identity(ask)
+        while True:
+            held, remembered, moved = await self._recalled(ask, identity)
+            found = await gather_attachments(workspace, ask.request, self.known, _wanted(ask, remembered))
+            configured, memory, attached = found
+            delivered = (*remembered.delivered, *(file.real for file in attached.files))
+            kept = replace(remembered, configuration=configured, memory=memory, delivered=delivered)
+            if await self._remembers(ask, held, kept):
+                session = Session(ask.session_id, held.remembered is None or moved, 0, 0)
+                return AttachmentsAnswer(memory, attached, session, _moved_notices(moved=moved))
+
+    async def _recalled(self, ask: Ask, identity: str) -> tuple[Held, Remembered, bool]:
+        """What the store holds, what of it counts for this workspace, and whether it was another's."""
+        held = await self._recall(ask)
+        moved = held.remembered is not None and held.remembered.workspace != identity
+        remembered = held.remembered if held.remembered and not moved else _fresh(identity, ask.request)
+        return held, remembered, moved
 
     async def _recall(self, ask: Ask) -> Held:
         return await self.store.load(self._key(ask.session_id)) if ask.session_id else Held(0, None)
 
-    async def _remembers(self, ask: Ask, held: Held, assembly: Assembly) -> bool:
-        if ask.session_id is None or assembly.remember == held.remembered:
+    async def _remembers(self, ask: Ask, held: Held, remember: Remembered) -> bool:
+        if ask.session_id is None or remember == held.remembered:
             return True
-        return await self.store.save(self._key(ask.session_id), assembly.remember, held.version)
+        return await self.store.save(self._key(ask.session_id), remember, held.version)
 
     def _key(self, session: str) -> str:
         return VERSIONED.format(version=self.version, session=session)
@@ -143,12 +181,16 @@ def _wanted(ask: Ask, remembered: Remembered) -> Wanted:
 def _answered(ask: Ask, held: Held, assembly: Assembly, *, moved: bool) -> Answer:
     cached = [element for element in assembly.elements if element.kind == "cached"]
     hits = sum(1 for element in cached if element.origin == "remembered")
-    notices = []
-    if moved:
-        message = "This session belonged to another workspace: it was started again. Use one session for one workspace."
-        notices.append(Notice("session_workspace_changed", message, "session_id"))
+    notices = [*_moved_notices(moved=moved)]
     if ask.request.tokens.method != "rough":
         message = "Only rough counts are built so far: they were used."
         notices.append(Notice("exact_count_unavailable", message, "tokens.method"))
     session = Session(ask.session_id, held.remembered is None or moved, hits, len(cached) - hits)
     return Answer(assembly, session, tuple(notices))
+
+
+def _moved_notices(*, moved: bool) -> tuple[Notice, ...]:
+    if not moved:
+        return ()
+    message = "This session belonged to another workspace: it was started again. Use one session for one workspace."
+    return (Notice("session_workspace_changed", message, "session_id"),)

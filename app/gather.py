@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from app.core.allowance import Limits
 from app.core.assembly import Facts
 from app.core.attachments import Attached, attach
 from app.core.candidates import Plan
@@ -34,6 +35,7 @@ class Known:
     models: ModelTable
     prose: Mapping[str, str]
     markdown: MarkdownReader
+    limits: Limits = field(default_factory=Limits)
     window_override: int | None = None
 
 
@@ -90,7 +92,7 @@ async def gather(workspace: Workspace, request: Request, known: Known, wanted: W
     loaded, attached = memory.result()
     model = known.models.find(request.model)
     return Facts(
-        request=_settled(request, plan.configuration, chosen[1] if chosen else None),
+        request=_settled(request, plan, chosen[1] if chosen else None),
         model=model,
         wire_model=known.models.wire_id(request.model),
         git=git.result(),
@@ -105,6 +107,19 @@ async def gather(workspace: Workspace, request: Request, known: Known, wanted: W
     )
 
 
+async def gather_attachments(
+    workspace: Workspace, request: Request, known: Known, wanted: Wanted
+) -> tuple[Configuration, Memory, Attached]:
+    """What the touched files bring, and what it was gathered by."""
+
+    def gathered() -> tuple[Configuration, Memory, Attached]:
+        answers = Answers(workspace)
+        plan = _plan(answers, request, known, wanted)
+        return plan.configuration, *_memory(answers, plan, request, wanted)
+
+    return await asyncio.to_thread(gathered)
+
+
 async def _ended(*layers: asyncio.Task[Any]) -> None:
     """Waits for all layers, since none may use the workspace once it is closed; then raises the first failure."""
     await asyncio.wait(layers)
@@ -114,19 +129,23 @@ async def _ended(*layers: asyncio.Task[Any]) -> None:
 
 
 def _plan(answers: Answers, request: Request, known: Known, wanted: Wanted) -> Plan:
-    paths = answers.workspace.paths
-    roots = answers.workspace.roots(request.client.cwd)
+    workspace = answers.workspace
+    paths = workspace.paths
+    roots = workspace.roots(request.client.cwd)
     configured = wanted.configuration or answers.drive(
         configuration(request.client, roots, request.setting_sources, paths)
     )
+    more = tuple(workspace.look(folder).real for folder in configured.additional_directories)
+    given = request.client.additional_directories
     return Plan(
-        client=request.client,
+        client=replace(request.client, additional_directories=tuple(dict.fromkeys((*given, *more)))),
         paths=paths,
         options=request.memory,
         reader=DocumentReader(known.markdown),
         roots=roots,
         sources=request.setting_sources,
         configuration=configured,
+        limits=known.limits,
     )
 
 
@@ -152,9 +171,9 @@ def _memory(answers: Answers, plan: Plan, request: Request, wanted: Wanted) -> t
     return memory, answers.drive(attach(plan, memory, wanted.delivered, request.touched))
 
 
-def _settled(request: Request, configured: Configuration, style: OutputStyle | None) -> Request:
+def _settled(request: Request, plan: Plan, style: OutputStyle | None) -> Request:
     """The request with what the settings files say where the descriptor is silent."""
-    overrides = request.overrides
+    overrides, configured = request.overrides, plan.configuration
     git = overrides.include_git_instructions
     if git is None:
         git = configured.include_git_instructions
@@ -164,7 +183,7 @@ def _settled(request: Request, configured: Configuration, style: OutputStyle | N
         language=overrides.language or configured.language,
         include_git_instructions=True if git is None else git,
     )
-    return replace(request, settings=settings)
+    return replace(request, client=plan.client, settings=settings)
 
 
 def _model_notices(spelling: str, *, known: bool) -> tuple[Notice, ...]:

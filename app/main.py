@@ -13,6 +13,7 @@ from starlette.middleware.exceptions import ExceptionMiddleware
 from app import __version__
 from app.api import answer_problems, answer_unexpected, contract, routes
 from app.context import Contexts
+from app.core.allowance import Limits
 from app.core.markdown import MarkdownReader
 from app.data.tables import load_models
 from app.data.texts import load_prose
@@ -42,7 +43,13 @@ def build_contexts(settings: Settings) -> Contexts:
             program=GitProgram(timeout_seconds=settings.git_timeout_seconds),
             max_file_bytes=settings.max_file_bytes,
         ),
-        known=Known(load_models(), load_prose(), MarkdownReader(), settings.max_context_tokens),
+        known=Known(
+            models=load_models(),
+            prose=load_prose(),
+            markdown=MarkdownReader(),
+            limits=Limits(settings.max_rules, settings.max_includes, settings.max_memory_bytes),
+            window_override=settings.max_context_tokens,
+        ),
         store=ProcessStore(settings.max_sessions, settings.session_idle_seconds, time.monotonic),
         version=__version__,
     )

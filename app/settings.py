@@ -66,6 +66,9 @@ class Settings(BaseSettings):
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = ()
     max_body_bytes: Annotated[int, Field(ge=1)] = 32 * 1024 * 1024
     max_file_bytes: Annotated[int, Field(ge=1)] = 1024 * 1024
+    max_memory_bytes: Annotated[int, Field(ge=1)] = 16 * 1024 * 1024
+    max_rules: Annotated[int, Field(ge=1)] = 5_000
+    max_includes: Annotated[int, Field(ge=1)] = 1_000
     max_sessions: Annotated[int, Field(ge=1)] = 10_000
     session_idle_seconds: Annotated[float, Field(gt=0)] = 12 * 3600
     git_timeout_seconds: Annotated[float, Field(gt=0)] = 5

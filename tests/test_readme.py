@@ -69,7 +69,8 @@ def test_every_warning_code_in_the_source_is_named() -> None:
 def test_the_answer_it_shows_is_what_the_service_answers(service_url: str) -> None:
     body = re.search(r"-d '(\{.*?\n\})'", README, re.DOTALL)
     shown = re.search(r"<!-- answer -->\n```json\n(.*?)\n```", README, re.DOTALL)
-    assert body and shown
+    assert body
+    assert shown
     answer = httpx.post(
         f"{service_url}/v1/context", content=body[1], headers={"content-type": "application/json"}
     ).json()

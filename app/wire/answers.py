@@ -9,9 +9,11 @@ from typing import Any
 import orjson
 
 from app.core.assembly import Assembly, block_tokens
+from app.core.attachments import Attached
 from app.core.blocks import Block
 from app.core.candidates import MemoryFile
 from app.core.facts import Notice
+from app.core.memory import Memory
 from app.core.message import attachment_text
 from app.core.registry import BOUNDARY_NAME, Element
 from app.core.report import Row
@@ -40,6 +42,18 @@ def context_answer(assembly: Assembly, session: Values, notices: Sequence[Notice
         "session": session,
         "warnings": [_notice(notice) for notice in (*notices, *assembly.notices)],
         "digest": _sha256(to_bytes([request, headers])),
+    }
+
+
+def attachments_answer(
+    attached: Attached, memory: Memory, session: Values, notices: Sequence[Notice], *, raw: bool
+) -> Values:
+    """The body of an attachments answer: what is new, and what became of everything considered."""
+    return {
+        "attachments": [_attachment(file, raw=raw) for file in attached.files],
+        "report": [_row(row) for row in attached.rows],
+        "session": {"id": session["id"], "new": session["new"]},
+        "warnings": [_notice(notice) for notice in (*notices, *memory.notices)],
     }
 
 

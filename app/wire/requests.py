@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Tag, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Tag, field_validator
 
 from app.core import facts
-from app.errors import InvalidRequest, NotJson
 from app.wire.base import Strict, alternative
 from app.wire.descriptor import AbsolutePath, Path, Workspace
+from app.wire.parsing import parsed
 from app.workspaces.opening import Source
 
 LONGEST_TEXT = 1024 * 1024
@@ -20,7 +20,9 @@ LONGEST_TEXT = 1024 * 1024
 
 SettingText = Annotated[str, Field(max_length=LONGEST_TEXT)]
 Freshness = Literal["session", "validate", "reload"]
-_MOST_FAULTS = 50
+Agent = Literal["main", "subagent", "explorer"]
+SettingSources = list[Literal["user", "project", "local"]]
+SessionId = Annotated[str, Field(min_length=1, max_length=128)]
 
 
 def _on_the_calendar(text: str) -> str:
@@ -154,7 +156,7 @@ class ContextRequest(Strict):
     workspace: Workspace
     model: Annotated[str, Field(min_length=1, max_length=512)]
     provider: Literal["anthropic", "bedrock", "vertex", "foundry", "custom"] = "anthropic"
-    session_id: Annotated[str, Field(min_length=1, max_length=128)] | None = None
+    session_id: SessionId | None = None
     date: Date | None = None
     tools: list[dict[str, Any]] = []
     mcp_servers: list[McpServer] = []
@@ -162,8 +164,9 @@ class ContextRequest(Strict):
     touched: list[Touch] = []
     system_prompt: SystemPrompt = SystemPrompt()
     settings: Settings = Settings()
-    setting_sources: list[Literal["user", "project", "local"]] = ["user", "project", "local"]
+    setting_sources: SettingSources = ["user", "project", "local"]
     memory: Memory = Memory()
+    agent: Agent = "main"
     cache: Cache = Cache()
     tokens: Tokens = Tokens()
     freshness: Freshness | None = None
@@ -189,34 +192,8 @@ class Ask:
 
 
 def parse_context_request(body: bytes) -> ContextRequest:
-    """Raises NotJson or InvalidRequest, the latter with a JSON pointer for each fault."""
-    try:
-        return ContextRequest.model_validate_json(body)
-    except ValidationError as error:
-        faults = error.errors(include_url=False, include_input=False)
-    if faults[0]["type"] == "json_invalid":
-        raise NotJson(f"{faults[0]['msg']}. Send one JSON object in UTF-8.")
-    errors = [
-        {"pointer": _pointer(fault["loc"]), "message": _message(fault["msg"], fault["type"])}
-        for fault in faults[:_MOST_FAULTS]
-    ]
-    first = errors[0]
-    raise InvalidRequest(f"{first['pointer'] or 'The body'}: {first['message']}", errors=errors)
-
-
-def _pointer(place: Sequence[int | str]) -> str:
-    """RFC 6901. The name of a union's alternative, and the mark behind a faulty key, are no part of the document."""
-    named = place[:-1] if place and place[-1] == "[key]" else place
-    steps = [text for text in map(str, named) if not text.startswith("as:")]
-    return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
-
-
-def _message(text: str, kind: str) -> str:
-    if kind == "extra_forbidden":
-        return "there is no such field: check its spelling, or remove it"
-    if kind == "missing":
-        return "this field is needed: add it"
-    return text.removeprefix("Value error, ")
+    """Raises NotJson or InvalidRequest."""
+    return parsed(ContextRequest, body)
 
 
 def to_ask(body: ContextRequest, server: Server, betas: Sequence[str]) -> Ask:
@@ -240,7 +217,7 @@ def to_ask(body: ContextRequest, server: Server, betas: Sequence[str]) -> Ask:
                 body.settings.output_style, body.settings.language, body.settings.include_git_instructions
             ),
             setting_sources=tuple(dict.fromkeys(body.setting_sources)),
-            memory=_core_memory(body.memory),
+            memory=core_memory(body.memory, body.agent),
             cache=facts.CacheOptions(**body.cache.model_dump()),
             tokens=facts.TokenOptions(**body.tokens.model_dump()),
             betas=tuple(betas),
@@ -273,9 +250,13 @@ def _core_settings(settings: Settings) -> facts.SessionSettings:
     )
 
 
-def _core_memory(memory: Memory) -> facts.MemoryOptions:
-    return facts.MemoryOptions(
+def core_memory(memory: Memory, agent: Agent) -> facts.MemoryOptions:
+    """The options, with what a kind of agent is not given: sub-agents no memory index, explorers no files at all."""
+    options = facts.MemoryOptions(
         **memory.model_dump(exclude={"exclude", "trigger_events"}),
         exclude=tuple(memory.exclude),
         trigger_events=tuple(memory.trigger_events),
     )
+    if agent == "explorer":
+        return replace(options, enabled=False)
+    return replace(options, auto_memory=False, team_memory_dir=None) if agent == "subagent" else options

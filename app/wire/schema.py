@@ -181,6 +181,18 @@ class ContextAnswer(Strict):
     digest: str
 
 
+class SessionName(Strict):
+    id: str | None
+    new: bool
+
+
+class AttachmentsAnswer(Strict):
+    attachments: list[Attachment]
+    report: list[ReportRow]
+    session: SessionName
+    warnings: list[Warning_]
+
+
 class ModelRow(Strict):
     """One row of the model table; sizes in tokens."""
 

@@ -29,7 +29,7 @@ def test_later_files_are_stronger_and_managed_settings_strongest():
 def test_excludes_of_all_files_are_put_together_weakest_first():
     files = {path: told({"claudeMdExcludes": [path, f"{path}2"]}) for path in WEAKEST_FIRST}
     assert project(files, roots=GitRoots("/home")).configuration().excludes == tuple(
-        ExcludeGlob(f"{path}{end}", path) for path in WEAKEST_FIRST for end in ("", "2")
+        ExcludeGlob(f"{path}{end}", path, shared=path in {USER, MANAGED}) for path in WEAKEST_FIRST for end in ("", "2")
     )
 
 
@@ -189,3 +189,23 @@ def test_a_projects_settings_do_not_hide_managed_files_or_turn_on_agents_files()
 def test_managed_settings_have_the_last_word_on_memory():
     files = {USER: told({"autoMemoryEnabled": True}), MANAGED: told({"autoMemoryEnabled": False})}
     assert project(files).configuration().auto_memory is False
+
+
+ADDED = "additionalDirectories"
+
+
+def test_additional_directories_come_from_user_local_and_managed_settings_relative_to_the_working_directory():
+    files = {
+        USER: told({ADDED: ["../lib", "~/notes"]}),
+        LOCAL: told({"permissions": {ADDED: ["/srv/x", "../lib"]}}),
+        MANAGED: told({ADDED: "/no/list"}),
+    }
+    found = project(files).configuration()
+    assert found.additional_directories == ("/home/dev/lib", "/home/dev/notes", "/srv/x")
+    assert found.notices == ()
+
+
+def test_a_projects_own_settings_name_no_additional_directory():
+    found = project({SHARED: told({ADDED: ["../lib"]})}).configuration()
+    assert found.additional_directories == ()
+    assert [notice.code for notice in found.notices] == ["settings_ignored"]

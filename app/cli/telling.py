@@ -10,6 +10,16 @@ from app.core.report import REASONS
 
 Style = Literal["heading", "plain", "good", "waiting", "bad", "hint", "faint"]
 LARGEST_PARTS = 8
+STYLES: dict[Style, dict[str, Any]] = {
+    "heading": {"bold": True},
+    "plain": {},
+    "good": {"fg": "green"},
+    "waiting": {"fg": "yellow"},
+    "bad": {"fg": "red"},
+    "hint": {"fg": "cyan"},
+    "faint": {"dim": True},
+}
+"""How each kind of line looks on a terminal."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,144 @@
+"""The command line: ``strata serve``, ``context``, ``explain``, ``openapi``."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from app import __version__
+from app.cli.asking import DEFAULT_MODEL, answered, merged, missing, named_folders, put, read_request, read_settings
+from app.cli.serving import announce, listen, serve_here, serve_in_workers
+from app.cli.telling import STYLES, explained
+from app.main import create_app
+from app.settings import CONFIG, Settings
+from app.wire.answers import to_bytes
+
+INCOMPLETE = 4
+
+Path_ = Annotated[Path, typer.Argument(help="The working directory.")]
+Model_ = Annotated[str | None, typer.Option("--model", help=f"Model id or alias; {DEFAULT_MODEL} by default.")]
+Touched_ = Annotated[list[str] | None, typer.Option("--touched", help="A file the model read; repeatable.")]
+Request_ = Annotated[
+    Path | None, typer.Option("--request", help="JSON with more fields of POST /v1/context; - reads standard input.")
+]
+
+cli = typer.Typer(
+    name="strata",
+    help="Context assembly for calls to Claude models.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def main() -> None:
+    """The command's entry point."""
+    cli()
+
+
+@cli.callback(invoke_without_command=True)
+def strata(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        typer.echo(f"strata {__version__}")
+        raise typer.Exit
+
+
+@cli.command()
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to listen on; another than loopback needs keys.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port; 0 takes a free one.")] = None,
+    root: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="A folder that workspaces may be read from; repeatable.",
+            exists=True,
+            file_okay=False,
+            resolve_path=True,
+        ),
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes that share the port.")] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file with settings, for STRATA_CONFIG.")] = None,
+) -> None:
+    """Serves the HTTP contract.
+
+    Exit codes: 1 the address cannot be listened on; 2 the settings are not valid.
+    """
+    if config is not None:
+        os.environ[CONFIG] = str(config.absolute())
+    given = {"host": host, "port": port, "roots": tuple(root) if root else None, "workers": workers}
+    given = {name: value for name, value in given.items() if value is not None}
+    settings = read_settings(given)
+    with listen(settings) as listening:
+        announce(settings, listening.getsockname()[1])
+        if settings.workers == 1:
+            serve_here(settings, listening)
+        else:
+            serve_in_workers(settings, given, listening)
+
+
+@cli.command()
+def context(
+    path: Path_,
+    model: Model_ = None,
+    touched: Touched_ = None,
+    request: Request_ = None,
+    strict: Annotated[bool, typer.Option(help="Exit with 4 when an include or a settings file did not load.")] = False,
+) -> None:
+    """Prints the JSON that POST /v1/context answers for a folder. No server is needed.
+
+    Exit codes: 0 assembled; 2 the request is not valid; 3 the folder cannot be opened; 4 with --strict, something that
+    was asked for did not load.
+    """
+    values, _ = _asked(path, model, touched, request)
+    put(to_bytes(values) + b"\n")
+    rows = missing(values)
+    for row in rows:
+        typer.echo(f"{row['path']}: {row['reason']}. {row['hint'] or ''}".rstrip(), err=True)
+    if strict and rows:
+        raise typer.Exit(INCOMPLETE)
+
+
+@cli.command()
+def explain(
+    path: Path_,
+    model: Model_ = None,
+    touched: Touched_ = None,
+    request: Request_ = None,
+    everything: Annotated[bool, typer.Option("--all", help="Also list usual places where there is no file.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the answer's JSON instead.")] = False,
+) -> None:
+    """Tells what loads for a folder, in order and with its cost, what does not and why, and when compaction comes."""
+    values, folder = _asked(path, model, touched, request)
+    if as_json:
+        put(to_bytes(values) + b"\n")
+        return
+    colour = sys.stdout.isatty()
+    for line in explained(values, folder, everything=everything):
+        typer.echo(typer.style(line.text, **STYLES[line.style]) if colour else line.text)
+
+
+@cli.command()
+def openapi() -> None:
+    """Prints the contract as YAML: what openapi.yaml holds."""
+    put(contract_yaml(read_settings({})).encode())
+
+
+def _asked(
+    path: Path, model: str | None, touched: list[str] | None, request: Path | None
+) -> tuple[dict[str, Any], str]:
+    """The answer's JSON for a folder, and the folder."""
+    body = merged(read_request(request), path, model, touched)
+    settings = read_settings({"roots": (*read_settings({}).roots, *named_folders(body))})
+    return answered(settings, body), str(body["workspace"].get("cwd", path))
+
+
+def contract_yaml(settings: Settings) -> str:
+    """The OpenAPI document of this version, which no setting changes."""
+    document = json.loads(json.dumps(create_app(settings).openapi()))
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110)

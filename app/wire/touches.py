@@ -1,0 +1,35 @@
+"""The body of ``POST /v1/attachments``: a touch, told when it happens."""
+
+from __future__ import annotations
+
+from app.core import facts
+from app.wire.base import Strict
+from app.wire.descriptor import Workspace
+from app.wire.requests import Agent, Ask, Memory, Server, SessionId, SettingSources, Touch, core_memory
+
+
+class AttachmentsRequest(Strict):
+    """What the model touched. With a session, each attachment is given once; the caller puts it into the messages."""
+
+    workspace: Workspace
+    touched: list[Touch]
+    session_id: SessionId | None = None
+    setting_sources: SettingSources = ["user", "project", "local"]
+    memory: Memory = Memory()
+    agent: Agent = "main"
+
+
+def touches_ask(body: AttachmentsRequest, server: Server) -> Ask:
+    return Ask(
+        source=body.workspace.opened_as(),
+        request=facts.Request(
+            client=body.workspace.client(server.platform, server.home),
+            model="",
+            date=server.today,
+            touched=tuple(facts.Touch(one.path, one.event) for one in body.touched),
+            setting_sources=tuple(dict.fromkeys(body.setting_sources)),
+            memory=core_memory(body.memory, body.agent),
+        ),
+        session_id=body.session_id,
+        freshness="session" if body.session_id else "validate",
+    )

@@ -1,0 +1,81 @@
+import pytest
+
+from app.core.candidates import MemoryFile
+from app.core.facts import Message
+from app.core.late import end, late_attachment, late_date
+from app.core.levels import LEVELS
+
+CWD = "/home/dev/p"
+
+
+def user(content):
+    return Message("user", content)
+
+
+def assistant(content):
+    return Message("assistant", content)
+
+
+def call(number, **given):
+    return {"type": "tool_use", "id": f"t{number}", "name": "Read", "input": given}
+
+
+def result(number):
+    return {"type": "tool_result", "tool_use_id": f"t{number}", "content": "text"}
+
+
+def brought(by="/home/dev/p/src/a.py", path="/home/dev/p/src/CLAUDE.md"):
+    return MemoryFile(path, path, LEVELS[2], "text", "text", trigger=by)
+
+
+@pytest.mark.parametrize(
+    ("messages", "place"),
+    [([], 0), ([user("a")], 1), ([user("a"), assistant("b")], 1), ([assistant("b")], 0)],
+)
+def test_the_end_is_before_an_answer_that_the_model_goes_on_with(messages, place):
+    assert end(messages) == place
+
+
+def test_a_new_date_stands_at_the_end_and_says_the_date():
+    found = late_date("2026-12-01", [user("a")])
+    assert (found.at, found.part) == (1, "date_change")
+    assert "2026-12-01" in found.text
+
+
+@pytest.mark.parametrize("path", ["/home/dev/p/src/a.py", "src/a.py", "./src/../src/a.py"])
+def test_an_attachment_stands_behind_the_result_of_the_call_that_touched_its_file(path):
+    turns = [user("go"), assistant((call(1, file_path=path),)), user((result(1),)), assistant("done"), user("next")]
+    assert late_attachment(brought(), turns[:3], CWD).at == 3
+    assert late_attachment(brought(), turns, CWD).at == 3
+
+
+def test_an_attachment_stands_behind_all_results_of_the_turn():
+    turns = [
+        user("go"),
+        assistant((call(1, path="src/a.py"), call(2, path="src/b.py"))),
+        user((result(1),)),
+        user((result(2),)),
+        assistant("done"),
+    ]
+    assert late_attachment(brought(), turns, CWD).at == 4
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        [user("go")],
+        [user("go"), assistant((call(1, path="src/other.py"),)), user((result(1),))],
+        [user("go"), assistant(({"type": "tool_use", "id": "t1", "name": "x", "input": "src/a.py"},))],
+        [user("go"), assistant((call(1, lines=3, path=["src/a.py"]),)), user((result(1),))],
+    ],
+)
+def test_without_such_a_call_an_attachment_stands_at_the_end(turns):
+    assert late_attachment(brought(), turns, CWD).at == end(turns)
+
+
+def test_an_attachment_that_nothing_touched_stands_at_the_end():
+    assert late_attachment(brought(by=None), [user("a"), user("b")], CWD).at == 2
+
+
+def test_a_json_file_counts_two_units_per_token():
+    assert late_attachment(brought(path="/home/dev/p/src/x.json"), [], CWD).units_per_token == 2
