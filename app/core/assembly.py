@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.core import message as texts
 from app.core.attachments import Attached, merged_rows
-from app.core.blocks import Block, CacheMode, choose_mode, cut, global_scope
+from app.core.blocks import JOINT, Block, CacheMode, choose_mode, cut, global_scope
 from app.core.budget import CompactionState, compaction_state, option_notices
 from app.core.configuration import Configuration
+from app.core.dynamic_sections import mcp_texts
 from app.core.facts import GitFacts, Json, Message, Notice, OutputStyle, Request
-from app.core.late import Late, late_attachment, late_date
+from app.core.late import Late, late_attachment, late_date, place_in
 from app.core.markers import Planned, plan_markers
 from app.core.memory import Memory
 from app.core.message import UserContext
@@ -21,7 +22,7 @@ from app.core.registry import Element, PromptFacts
 from app.core.remembered import Remembered
 from app.core.report import Row
 from app.core.sections import prompt_elements, to_remember, uses_default_prompt
-from app.core.tokens import Count, count, rough, rough_tool, spread
+from app.core.tokens import BYTES_PER_TOKEN, Count, count, rough, rough_tool, spread, utf16_length
 from app.core.tools import sorted_tools, tool_name, tool_names
 
 BETA_1M_DATED = "context-1m-2025-08-07"
@@ -93,7 +94,8 @@ def assemble(facts: Facts, remembered: Remembered) -> Assembly:
         betas=_betas(facts),
         callers=request.cache.enabled,
     )
-    used = count(request.messages, _fixed_parts(blocks, context, tools), _late_parts(late))
+    servers = tuple(mcp_texts(request.mcp_servers, request.settings.mcp_instruction_limit))
+    used = count(request.messages, _fixed_parts(blocks, context, tools, servers), _late_parts(late))
     size = window(facts.model, request.tokens, facts.window_override, request.betas)
     return Assembly(
         facts=facts,
@@ -158,7 +160,7 @@ def _messages(context: UserContext, messages: Sequence[Message], late: Sequence[
     if context.text:
         found.append(_user([context.text]))
     for index in range(len(messages) + 1):
-        here = [one.text for one in late if min(one.at, len(messages)) == index]
+        here = [one.text for one in late if place_in(messages, one) == index]
         if here:
             found.append(_user(here))
         if index < len(messages):
@@ -180,16 +182,26 @@ def block_tokens(block: Block) -> tuple[int, ...]:
     return spread([(length, 4) for _, length in block.parts])
 
 
-def _fixed_parts(blocks: Sequence[Block], context: UserContext, tools: Sequence[Json]) -> tuple[tuple[str, int], ...]:
+def _fixed_parts(
+    blocks: Sequence[Block], context: UserContext, tools: Sequence[Json], servers: Sequence[tuple[str, str]]
+) -> tuple[tuple[str, int], ...]:
+    rows = [row for block in blocks for row in _block_rows(block, servers)]
     return (
-        *(
-            (f"system:{name}", tokens)
-            for block in blocks
-            for (name, _), tokens in zip(block.parts, block_tokens(block), strict=True)
-        ),
+        *rows,
         *((f"tool:{tool_name(tool) or index}", rough_tool(tool)) for index, tool in enumerate(tools)),
         *context.tokens(),
     )
+
+
+def _block_rows(block: Block, servers: Sequence[tuple[str, str]]) -> Iterator[tuple[str, int]]:
+    """A row for each section, and one for each MCP server's instructions; together the count of the block."""
+    sizes: list[tuple[str, int]] = []
+    for name, length in block.parts:
+        told = [(f"mcp:{server}", utf16_length(text) + len(JOINT)) for server, text in servers]
+        told = told if name == "mcp_instructions" else []
+        sizes.extend([(f"system:{name}", length - sum(size for _, size in told)), *told])
+    counts = spread([(size, BYTES_PER_TOKEN) for _, size in sizes])
+    yield from zip((name for name, _ in sizes), counts, strict=True)
 
 
 def _late_parts(late: Sequence[Late]) -> tuple[tuple[str, int, int], ...]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from app.core.facts import McpServer
 from app.core.registry import PromptFacts
 from app.core.static_sections import Advice, applying, bulleted
 from app.core.tokens import utf16_length
 from app.core.units import first_units
 
+MCP_OPENING = "# MCP Server Instructions\n\nThese MCP servers say how their tools and resources are to be used:"
 NEWEST_MODELS = (
     "The newest Claude models are Fable 5.1 (`claude-fable-5-1`), Opus 5.5 (`claude-opus-5-5`), "
     "Sonnet 5.5 (`claude-sonnet-5-5`) and Haiku 5.5 (`claude-haiku-5-5`). "
@@ -105,15 +108,15 @@ def output_style(facts: PromptFacts) -> str | None:
 
 
 def mcp_instructions(facts: PromptFacts) -> str | None:
-    speaking = sorted(
-        (server for server in facts.servers if server.status == "connected" and server.instructions.strip()),
-        key=lambda server: server.name,
-    )
-    if not speaking:
-        return None
-    intro = "These MCP servers say how their tools and resources are to be used:"
-    limit = facts.settings.mcp_instruction_limit
-    return "\n\n".join(("# MCP Server Instructions", intro, *(_instructions(server, limit) for server in speaking)))
+    told = [text for _, text in mcp_texts(facts.servers, facts.settings.mcp_instruction_limit)]
+    return "\n\n".join((MCP_OPENING, *told)) if told else None
+
+
+def mcp_texts(servers: Iterable[McpServer], limit: int) -> Iterator[tuple[str, str]]:
+    """Name and text of every connected server that has instructions, by name; each cut on its own ``limit``."""
+    for server in sorted(servers, key=lambda server: server.name):
+        if server.status == "connected" and server.instructions.strip():
+            yield server.name, _instructions(server, limit)
 
 
 def _instructions(server: McpServer, limit: int) -> str:

@@ -54,6 +54,11 @@ def _behind_result(path: str, messages: Sequence[Message], cwd: str) -> int | No
     return None
 
 
+def place_in(messages: Sequence[Message], late: Late) -> int:
+    """Where a late text stands in a conversation that may have been cut since: never before a tool's result."""
+    return _past_results(min(late.at, len(messages)), messages)
+
+
 def _past_results(index: int, messages: Sequence[Message]) -> int:
     """Behind all results of the turn: the API takes no text before one of them."""
     while index < len(messages) and any(_blocks(messages[index], "tool_result")):

@@ -5,7 +5,7 @@ Flows: they ask, and whoever drives them answers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from app.core.advice import link_in_words
@@ -176,7 +176,7 @@ class Loading:
     def _included(self, includer: Candidate, node: Node, document: Document) -> Flow[list[MemoryFile]]:
         found: list[MemoryFile] = []
         mentioned: set[str] = set()
-        for mention in document.mentions:
+        for mention in _once_each(document.mentions):
             if not self.allowance.take_include():
                 more = "The includes from here on were not looked up (STRATA_MAX_INCLUDES)."
                 self.add(includer.path, "skipped", "budget", parent=includer.path, line=mention.line, hint=more)
@@ -248,6 +248,14 @@ _CONSENT = (
 def _reported(candidate: Candidate, path: str) -> Candidate:
     """The candidate under the path it is reported by; where it was looked for stays known."""
     return candidate if path == candidate.path else replace(candidate, path=path, tried=candidate.path)
+
+
+def _once_each(mentions: Iterable[Mention]) -> Iterator[Mention]:
+    written: set[str] = set()
+    for mention in mentions:
+        if mention.path not in written:
+            written.add(mention.path)
+            yield mention
 
 
 def _sentences(advice: tuple[str, ...]) -> str | None:

@@ -1,5 +1,4 @@
 from app.core.allowance import Allowance, Limits
-from tests.core.tree import project
 
 
 def test_an_allowance_gives_out_what_its_limits_hold():

@@ -286,3 +286,17 @@ def test_each_request_of_a_growing_conversation_begins_with_the_one_before(
         messages = (*messages, Message("assistant", "ok"))
     for earlier, later in pairwise(requests):
         assert later[: len(earlier)] == earlier
+
+
+def test_each_mcp_servers_instructions_have_a_row_of_their_own():
+    servers = (McpServer("docs", instructions="d" * 400), McpServer("cut", instructions="c" * 5000), McpServer("mute"))
+    found = assembled(request=asked(mcp_servers=servers))
+    rows = {part.name: part.tokens for part in found.tokens.parts}
+    assert {name for name in rows if name.startswith("mcp:")} == {"mcp:docs", "mcp:cut"}
+    assert rows["mcp:docs"] in range(100, 106)
+    assert rows["mcp:cut"] in range(512, 530)
+    assert rows["system:mcp_instructions"] in range(20, 40)
+    assert sum(rows.values()) == found.tokens.used
+    assert sum(tokens for name, tokens in rows.items() if name.startswith(("system:", "mcp:"))) == sum(
+        rough(block.text) for block in found.blocks
+    )

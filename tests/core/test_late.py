@@ -2,7 +2,7 @@ import pytest
 
 from app.core.candidates import MemoryFile
 from app.core.facts import Message
-from app.core.late import end, late_attachment, late_date
+from app.core.late import Late, end, late_attachment, late_date, place_in
 from app.core.levels import LEVELS
 
 CWD = "/home/dev/p"
@@ -79,3 +79,8 @@ def test_an_attachment_that_nothing_touched_stands_at_the_end():
 
 def test_a_json_file_counts_two_units_per_token():
     assert late_attachment(brought(path="/home/dev/p/src/x.json"), [], CWD).units_per_token == 2
+
+
+def test_a_late_text_never_stands_between_a_call_and_its_result():
+    turns = [user("go"), assistant((call(1, path="a"),)), user((result(1),)), assistant("done")]
+    assert [place_in(turns, Late(at, "x", "text")) for at in range(6)] == [0, 1, 3, 3, 4, 4]
