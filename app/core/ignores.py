@@ -2,95 +2,163 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
 import re2
+from pathspec import GitIgnoreSpec
+from pathspec.patterns.gitignore.base import GitIgnorePatternError
+from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 from app.core.facts import Kind, Node
 from app.core.flow import Flow, look, read
-from app.core.ignore_patterns import FILE, FOLDER, IgnoreRule, ignore_rules
 from app.core.paths import Paths
 
 IGNORE_FILE = ".gitignore"
 GIT = ".git"
-LARGEST = 131_072
-"""Bytes of an ignore file: RE2 gives up simplifying what is several times as large."""
 
-Refusal = Literal["ignore_bytes", "ignore_file_bytes", "ignore_rules", "ignore_unreadable"]
+STARRED = 10
+"""What a line with a star costs beside one without, for each character it is compared with, at worst."""
+FURTHER = 4
+"""What each wildcard behind the first star adds to that."""
+
+_ITSELF_OR_BELOW = "(?:(?P<ps_d>/)|$)"
+_BELOW = "(?P<ps_d>/)"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_WILDCARD = re.compile(r"\*+|\?|\[")
+_NEGATED_SET = re.compile(r"\[\^(?=[^]/-])")
+
+Refusal = Literal["ignore_bytes", "ignore_file_bytes", "ignore_rules", "ignore_lines", "ignore_unreadable"]
 
 
 @dataclass(frozen=True, slots=True)
 class IgnoreList:
-    """The rules of one file. All are matched at once; the last that fits decides."""
+    """The lines of one file that say something, as matchers, strongest first: one, unless RE2 finds it too large.
 
-    rules: tuple[IgnoreRule, ...]
-    matcher: re2.Set
+    ``weight`` is what a path's character costs at worst, in steps; ``unread`` counts lines that cannot be read.
+    """
 
-    def verdict(self, subject: bytes) -> bool | None:
-        """Whether ``subject`` (FOLDER or FILE, and a path as seen from the list's folder) is ignored; None: unsaid."""
-        fitting = self.matcher.Match(subject)
-        return self.rules[max(fitting)].ignored if fitting else None
+    specs: tuple[GitIgnoreSpec, ...]
+    size: int
+    weight: int
+    unread: int
+
+    def verdict(self, path: str) -> bool | None:
+        """Whether ``path``, as seen from the list's folder, is ignored; None: unsaid. Folders end in a slash."""
+        for spec in self.specs:
+            include = spec.check_file(path, ()).include
+            if include is not None:
+                return include
+        return None
 
 
-def ignore_list(rules: tuple[IgnoreRule, ...], size: int) -> IgnoreList:
-    """The rules of a file of ``size`` bytes, at most LARGEST; there must be some."""
+def ignore_lines(data: bytes) -> tuple[str, ...]:
+    """The lines of an ignore file that are neither blank nor comments."""
+    text = _plain(data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape"))
+    return tuple(line for line in text.split("\n") if line.strip() and not line.startswith("#"))
+
+
+def ignore_list(lines: Sequence[str]) -> IgnoreList:
+    patterns = [pattern for line in lines if (pattern := _pattern(line)) is not None]
+    specs = tuple(_specs(patterns))
+    size = sum(len(spec) for spec in specs)
+    return IgnoreList(specs, size, sum(map(_weight, lines)), len(lines) - size)
+
+
+def _pattern(line: str) -> GitIgnoreSpecPattern | None:
+    """The line as pathspec translates it, to be matched by RE2; None when it cannot be read or says nothing."""
     options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1
-    options.dot_nl = True
     options.log_errors = False
-    options.max_mem = 131_072 + 512 * size  # enough for any rules, and little for many small files
-    matcher = re2.Set.FullMatchSet(options)
-    for rule in rules:
-        matcher.Add(rule.regex)
-    matcher.Compile()
-    return IgnoreList(rules, matcher)
+    if not line.strip().removeprefix("!").strip("/"):
+        return None
+    try:
+        regex, include = GitIgnoreSpecPattern.pattern_to_regex(f"{line}*/" if line.endswith("/**/") else line)
+        return None if regex is None else GitIgnoreSpecPattern(re2.compile(_whole(regex), options), include)
+    except (GitIgnorePatternError, re2.error):
+        return None
+
+
+def _whole(regex: str) -> str:
+    """The expression for a path itself. pathspec's fits what is below a path too, and lets that weigh less.
+
+    git asks level by level, so that `*` and then `!*/` keeps every folder. No set holds a slash.
+    """
+    if regex.endswith(_ITSELF_OR_BELOW):
+        regex = regex.removesuffix(_ITSELF_OR_BELOW) + "/?$"
+    elif regex.endswith(_BELOW):
+        regex = regex.removesuffix(_BELOW) + "/$"
+    elif regex.endswith("/"):
+        regex += "."
+    return "(?s)" + _NEGATED_SET.sub("[^/", regex)
+
+
+def _specs(patterns: Sequence[GitIgnoreSpecPattern]) -> Iterator[GitIgnoreSpec]:
+    """One matcher, or several where RE2 has no room for one; a pattern that is too large alone is left out."""
+    try:
+        yield GitIgnoreSpec(patterns, backend="re2")
+    except re2.error:
+        half = len(patterns) // 2
+        if half:
+            yield from _specs(patterns[half:])
+            yield from _specs(patterns[:half])
+
+
+def _weight(line: str) -> int:
+    wildcards = _WILDCARD.findall(line.removeprefix("**/"))
+    stars = [at for at, wildcard in enumerate(wildcards) if wildcard[0] == "*"]
+    return STARRED + FURTHER * (len(wildcards) - stars[0] - 1) if stars else 1
 
 
 @dataclass(frozen=True, slots=True)
 class Ignores:
     """The lists in force in one folder, strongest first, each with the folder's path as seen from the list's own."""
 
-    lists: tuple[tuple[IgnoreList, bytes], ...] = ()
+    lists: tuple[tuple[IgnoreList, str], ...] = ()
 
     @property
     def size(self) -> int:
-        """How many rules are in force."""
-        return sum(len(each.rules) for each, _ in self.lists)
+        """How many lines are in force."""
+        return sum(each.size for each, _ in self.lists)
+
+    def work(self, name: str) -> int:
+        """Steps that it takes at worst to ask about this name."""
+        return sum(each.weight * (len(prefix) + len(name)) for each, prefix in self.lists)
 
     def ignores(self, name: str, *, is_folder: bool) -> bool:
         """Whether git ignores this name of the folder. A link is no folder, whatever it leads to."""
-        start, end = FOLDER if is_folder else FILE, _bytes(name)
+        asked = f"{_plain(name)}/" if is_folder else _plain(name)
         for each, prefix in self.lists:
-            verdict = each.verdict(start + prefix + end)
+            verdict = each.verdict(prefix + asked)
             if verdict is not None:
                 return verdict
         return False
 
     def and_list(self, stronger: IgnoreList) -> Ignores:
-        return Ignores(((stronger, b""), *self.lists))
+        return Ignores(((stronger, ""), *self.lists)) if stronger.size else self
 
     def below(self, name: str) -> Ignores:
         """The same lists as seen from the folder ``name``."""
-        return Ignores(tuple((each, b"%s%s/" % (prefix, _bytes(name))) for each, prefix in self.lists))
+        return Ignores(tuple((each, f"{prefix}{_plain(name)}/") for each, prefix in self.lists))
 
 
-def _bytes(name: str) -> bytes:
-    return name.encode("utf-8", "surrogatepass")
+def _plain(text: str) -> str:
+    """Bytes that are not UTF-8 stand as surrogates, which RE2 does not take."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 class IgnoreFiles:
     """Reads ignore files: ``most_bytes`` of them altogether, ``file_bytes`` of each, ``most_rules`` in force at once.
 
-    ``refused`` lists the files that had no effect for these or other reasons.
+    ``refused`` lists the files that had no effect for these or other reasons, and the file of each unread line.
     """
 
     def __init__(self, paths: Paths, most_bytes: int, file_bytes: int, most_rules: int) -> None:
         self.paths = paths
         self.bytes_left = most_bytes
-        self.file_bytes = min(file_bytes, LARGEST)
+        self.file_bytes = file_bytes
         self.most_rules = most_rules
         self.refused: list[tuple[str, Refusal]] = []
 
@@ -144,10 +212,12 @@ class IgnoreFiles:
         content = yield from read(node.real)
         if content.data is None:
             return self._refuse(ignores, path, "ignore_unreadable")
-        rules = ignore_rules(content.data)
-        if ignores.size + len(rules) > self.most_rules:
+        lines = ignore_lines(content.data)
+        if ignores.size + len(lines) > self.most_rules:
             return self._refuse(ignores, path, "ignore_rules")
-        return ignores.and_list(ignore_list(rules, len(content.data))) if rules else ignores
+        found = ignore_list(lines)
+        self.refused.extend([(path, "ignore_lines")] * found.unread)
+        return ignores.and_list(found)
 
     def _refuse(self, ignores: Ignores, path: str, reason: Refusal) -> Ignores:
         self.refused.append((path, reason))

@@ -12,13 +12,13 @@ from typing import Literal
 
 from app.core.facts import Kind, Node
 from app.core.flow import Flow, look, names, read
-from app.core.ignores import LARGEST, IgnoreFiles, Ignores, Refusal
+from app.core.ignores import IgnoreFiles, Ignores, Refusal
 from app.core.paths import Paths
 from app.core.report import NODE_REASONS
 from app.core.scan_names import FileKind, Known, name_index
 from app.core.tokens import bytes_per_token, rough, spread
 
-Bound = Literal["folders", "names", "names_in_folder", "depth", "files_of_a_kind", "links", "read_bytes"]
+Bound = Literal["folders", "names", "names_in_folder", "depth", "files_of_a_kind", "links", "read_bytes", "ignore_work"]
 
 READ_KINDS: tuple[FileKind, ...] = ("instructions", "rules")
 """Kinds whose tokens are counted on their text."""
@@ -28,8 +28,8 @@ READ_KINDS: tuple[FileKind, ...] = ("instructions", "rules")
 class ScanLimits:
     """How far a scan goes. ``depth`` is in folders below the root; ``read_bytes`` holds for each file that is read.
 
-    ``ignore_bytes`` holds for all ignore files together, ``ignore_file_bytes`` (at most 131,072) for each, and
-    ``ignore_rules`` for those in force in one folder.
+    ``ignore_bytes`` holds for all ignore files together, ``ignore_file_bytes`` for each, ``ignore_rules`` for lines in
+    force in one folder, and ``ignore_work`` for the steps of all comparisons with them, as they would be at worst.
     """
 
     folders: int = 10_000
@@ -39,9 +39,10 @@ class ScanLimits:
     files_of_a_kind: int = 200
     links: int = 200
     read_bytes: int = 131_072
-    ignore_bytes: int = 524_288
-    ignore_file_bytes: int = LARGEST
+    ignore_bytes: int = 131_072
+    ignore_file_bytes: int = 65_536
     ignore_rules: int = 1_000
+    ignore_work: int = 500_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,8 @@ class FolderLink:
 class Cut:
     """A bound that was reached, or an ignore file without effect. ``where`` is the first path that was left out.
 
-    ``times`` counts such paths, as far as they are known. ``limit`` is None for an ignore file that cannot be read.
+    ``times`` counts such paths, as far as they are known, and for ``ignore_lines`` the lines that cannot be read.
+    ``limit`` is None where it is no bound.
     """
 
     what: Bound | Refusal
@@ -90,7 +92,10 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """``found`` has files near the root first. ``folders`` were listed; ``ignored`` names were left out for git."""
+    """``found`` has files near the root first. ``folders`` were listed.
+
+    ``ignored`` counts folders and known files that were left out because git ignores them.
+    """
 
     root: str
     found: tuple[Found, ...] = ()
@@ -136,7 +141,7 @@ class _Walk:
         self.of_kind: Counter[FileKind] = Counter()
         self.links: list[FolderLink] = []
         self.cuts: dict[tuple[str, FileKind | None], Cut] = {}
-        self.folders = self.names = self.ignored = 0
+        self.folders = self.names = self.ignored = self.work = 0
 
     def run(self) -> Flow[None]:
         above = Ignores() if self.all_tracked else (yield from self.ignore_files.above(self.root))
@@ -158,11 +163,17 @@ class _Walk:
 
     def _is_full(self) -> bool:
         """Whether no more folders may be listed; those that wait are told as left out."""
-        full = self.folders >= self.limits.folders
-        if full or self.names >= self.limits.names:
-            self._cut("folders" if full else "names", self.waiting[0].path, times=len(self.waiting))
-            return True
-        return False
+        reached = self._reached()
+        if reached:
+            self._cut(reached, self.waiting[0].path, times=len(self.waiting))
+        return reached is not None
+
+    def _reached(self) -> Bound | None:
+        if self.folders >= self.limits.folders:
+            return "folders"
+        if self.names >= self.limits.names:
+            return "names"
+        return "ignore_work" if self.work >= self.limits.ignore_work else None
 
     def _cut(self, what: Bound | Refusal, where: str, *, times: int = 1, kind: FileKind | None = None) -> None:
         known = self.cuts.get((what, kind))
@@ -176,7 +187,11 @@ class _Walk:
         listed = sorted((yield from names(folder.path)))
         if not self.all_tracked:
             folder = replace(folder, ignores=(yield from self.ignore_files.inside(folder.ignores, folder.path, listed)))
-        for name in self._admitted(folder, [name for name in listed if name.lower() != ".git"]):
+        admitted = self._admitted(folder, [name for name in listed if name.lower() != ".git"])
+        for at, name in enumerate(admitted):
+            if self.work >= self.limits.ignore_work:
+                self._cut("ignore_work", self.paths.join(folder.path, name), times=len(admitted) - at)
+                break
             yield from self._name(folder, name)
 
     def _admitted(self, folder: _Folder, listed: Sequence[str]) -> Sequence[str]:
@@ -194,15 +209,21 @@ class _Walk:
         path = self.paths.join(folder.path, name)
         node = yield from look(path)
         is_folder = node.kind is Kind.DIRECTORY
-        if folder.ignores.ignores(name, is_folder=is_folder and node.real == path):
+        known = None if is_folder else self.index.find(folder.relative, name)
+        if not is_folder and known is None:
+            return
+        if self._ignores(folder, name, is_folder=is_folder and node.real == path):
             self.ignored += 1
-        elif is_folder and node.real != path:
+        elif known:
+            yield from self._file(known, path, folder.below(name), node)
+        elif node.real != path:
             self._link(FolderLink(path, folder.below(name), node.real))
-        elif is_folder:
-            self._wait(_Folder(path, folder.below(name), folder.depth + 1, folder.ignores.below(name)))
         else:
-            known = self.index.find(folder.relative, name)
-            yield from self._file(known, path, folder.below(name), node) if known else ()
+            self._wait(_Folder(path, folder.below(name), folder.depth + 1, folder.ignores.below(name)))
+
+    def _ignores(self, folder: _Folder, name: str, *, is_folder: bool) -> bool:
+        self.work += folder.ignores.work(name)
+        return folder.ignores.ignores(name, is_folder=is_folder)
 
     def _link(self, link: FolderLink) -> None:
         if len(self.links) < self.limits.links:
