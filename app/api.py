@@ -24,6 +24,7 @@ from app.errors import (
     Problem,
     UnsupportedMediaType,
 )
+from app.scanning import Scans
 from app.telemetry import note_fault
 from app.wire import schema
 from app.wire.answers import attachments_answer, context_answer, to_bytes
@@ -31,16 +32,25 @@ from app.wire.base import Strict
 from app.wire.parsing import Model, parsed
 from app.wire.problems import MEDIA_TYPE, problem_bytes
 from app.wire.requests import ContextRequest, Server, to_ask
+from app.wire.scans import ScanAnswer, ScanRequest, scan_answer
 from app.wire.touches import AttachmentsRequest, touches_ask
 
 LARGE_BODY = 64 * 1024
 """Bodies and answers beyond this many bytes are parsed and written on a worker thread."""
 
-BODIES: tuple[type[Strict], ...] = (ContextRequest, AttachmentsRequest)
+BODIES: tuple[type[Strict], ...] = (ContextRequest, AttachmentsRequest, ScanRequest)
+
+
+class NameTakenError(ValueError):
+    """Two models of the wire have one name: the contract would describe one of them as the other."""
+
+
 REFERENCE = "#/components/schemas/{model}"
 
 
-def routes(contexts: Contexts, models: ModelTable, version: str, server: Callable[[], Server]) -> APIRouter:
+def routes(
+    contexts: Contexts, scans: Scans, models: ModelTable, version: str, server: Callable[[], Server]
+) -> APIRouter:
     """The contract's routes, over what `main` has built."""
     router = APIRouter(responses=_problems(401, 403, 421, 500))
 
@@ -73,6 +83,20 @@ def routes(contexts: Contexts, models: ModelTable, version: str, server: Callabl
         answer = await contexts.attachments(touches_ask(body, server()))
         session, raw = asdict(answer.session), body.memory.include_raw
         return _json(attachments_answer(answer.attached, answer.memory, session, answer.notices, raw=raw))
+
+    @router.post(
+        "/v1/scan",
+        response_model=ScanAnswer,
+        responses=_problems(400, 404, 413, 415, 422, 503),
+        openapi_extra=_body(ScanRequest),
+        tags=["assembly"],
+    )
+    async def scan(request: Request) -> Response:
+        """Other tools' files in a workspace, and the prompt with which a model proposes a CLAUDE.md from them."""
+        _require_json(request)
+        body = await _parsed(ScanRequest, await request.body())
+        found, prompt = await scans.scan(body.workspace.opened_as())
+        return _json(await asyncio.to_thread(scan_answer, found, prompt))
 
     @router.get("/v1/models", response_model=schema.Models, tags=["service"])
     async def list_models() -> Response:
@@ -177,6 +201,9 @@ def contract(app: FastAPI) -> dict[str, Any]:
         [*((body, "validation") for body in BODIES), (schema.ProblemBody, "serialization")],
         ref_template=REFERENCE.format(model="{model}"),
     )
-    document.setdefault("components", {}).setdefault("schemas", {}).update(bodies["$defs"])
+    schemas = document.setdefault("components", {}).setdefault("schemas", {})
+    for name, model in bodies["$defs"].items():
+        if schemas.setdefault(name, model) != model:
+            raise NameTakenError(name)
     document["components"]["schemas"] = dict(sorted(document["components"]["schemas"].items()))
     return document

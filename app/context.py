@@ -19,7 +19,7 @@ from app.gather import Known, Wanted, gather, gather_attachments
 from app.stores.socket import Held, Store
 from app.wire.requests import Ask
 from app.workspaces.inline import TreeConflictError
-from app.workspaces.opening import CommitSource, Ground, Opened, open_workspace
+from app.workspaces.opening import CommitSource, Ground, Opened, Source, open_workspace
 from app.workspaces.socket import Workspace
 
 VERSIONED = "strata:{version}:{session}"
@@ -72,23 +72,12 @@ class Contexts:
 
     @asynccontextmanager
     async def _opened(self, ask: Ask) -> AsyncIterator[tuple[Ask, Workspace]]:
-        opened = await asyncio.to_thread(self._open, ask)
+        opened = await asyncio.to_thread(open_source, ask.source, self.ground)
         try:
             client = await asyncio.to_thread(_settled, ask.request.client, opened)
             yield replace(ask, request=replace(ask.request, client=client)), opened.workspace
         finally:
             await asyncio.to_thread(opened.workspace.close)
-
-    def _open(self, ask: Ask) -> Opened:
-        try:
-            return open_workspace(ask.source, self.ground)
-        except TreeConflictError as error:
-            errors = [{"pointer": "/workspace/files", "message": str(error)}]
-            raise InvalidRequest(f"/workspace/files: {error}", errors=errors) from error
-        except (InvalidRequest, WorkspaceNotFound) as problem:
-            pointer = "/workspace" if isinstance(ask.source, CommitSource) else "/workspace/cwd"
-            problem.errors.append({"pointer": pointer, "message": problem.detail})
-            raise
 
     async def _turn(self, ask: Ask, workspace: Workspace) -> Answer:
         """Recall, gather, assemble, remember; again when another turn of the session wrote first."""
@@ -97,7 +86,7 @@ class Contexts:
             held, remembered, moved = await self._recalled(ask, identity)
             facts = await gather(workspace, ask.request, self.known, _wanted(ask, remembered))
             assembly = assemble(facts, remembered)
-            if await self._remembers(ask, held, assembly.remember):
+            if await self._remembers(ask, held, _kept(ask, assembly)):
                 return _answered(ask, held, assembly, moved=moved)
 
     async def _touch(self, ask: Ask, workspace: Workspace) -> AttachmentsAnswer:
@@ -116,8 +105,8 @@ class Contexts:
         """What the store holds, what of it counts for this workspace, and whether it was another's."""
         held = await self._recall(ask)
         moved = held.remembered is not None and held.remembered.workspace != identity
-        remembered = held.remembered if held.remembered and not moved else _fresh(identity, ask.request)
-        return held, remembered, moved
+        remembered = held.remembered if held.remembered and not moved else _fresh(identity, ask)
+        return held, remembered.rewound(len(ask.request.messages)), moved
 
     async def _recall(self, ask: Ask) -> Held:
         return await self.store.load(self._key(ask.session_id)) if ask.session_id else Held(0, None)
@@ -129,6 +118,19 @@ class Contexts:
 
     def _key(self, session: str) -> str:
         return VERSIONED.format(version=self.version, session=session)
+
+
+def open_source(source: Source, ground: Ground) -> Opened:
+    """Opens a request's workspace; the problems point into the request."""
+    try:
+        return open_workspace(source, ground)
+    except TreeConflictError as error:
+        errors = [{"pointer": "/workspace/files", "message": str(error)}]
+        raise InvalidRequest(f"/workspace/files: {error}", errors=errors) from error
+    except (InvalidRequest, WorkspaceNotFound) as problem:
+        pointer = "/workspace" if isinstance(source, CommitSource) else "/workspace/cwd"
+        problem.errors.append({"pointer": pointer, "message": problem.detail})
+        raise
 
 
 def _refuse_unbuilt(request: Request) -> None:
@@ -163,8 +165,15 @@ def _identity(ask: Ask) -> str:
     return hashlib.sha256(repr(named).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _fresh(identity: str, request: Request) -> Remembered:
-    return Remembered(workspace=identity, date=request.date, told_date=request.date)
+def _fresh(identity: str, ask: Ask) -> Remembered:
+    date = ask.request.date
+    return Remembered(workspace=identity, date=date, told_date=date, files=_files_digest(ask))
+
+
+def _files_digest(ask: Ask) -> str:
+    """Of the files that came with the request; empty without any."""
+    files = sorted((path, repr(file)) for path, file in ask.source.files.items())
+    return hashlib.sha256(repr(files).encode("utf-8", "surrogatepass")).hexdigest() if files else ""
 
 
 def _wanted(ask: Ask, remembered: Remembered) -> Wanted:
@@ -178,10 +187,18 @@ def _wanted(ask: Ask, remembered: Remembered) -> Wanted:
     )
 
 
+def _kept(ask: Ask, assembly: Assembly) -> Remembered:
+    remember = assembly.remember
+    return remember if ask.freshness == "session" else replace(remember, files=_files_digest(ask))
+
+
 def _answered(ask: Ask, held: Held, assembly: Assembly, *, moved: bool) -> Answer:
     cached = [element for element in assembly.elements if element.kind == "cached"]
     hits = sum(1 for element in cached if element.origin == "remembered")
-    notices = [*_moved_notices(moved=moved)]
+    notices = [*_moved_notices(moved=moved), *_kept_notices(ask, held, moved=moved)]
+    if ask.request.provider != "anthropic" and ask.request.model != assembly.facts.wire_model:
+        message = f"The alias was sent as {assembly.facts.wire_model}: give the id that this provider uses."
+        notices.append(Notice("alias_for_provider", message, "model"))
     if ask.request.tokens.method != "rough":
         message = "Only rough counts are built so far: they were used."
         notices.append(Notice("exact_count_unavailable", message, "tokens.method"))
@@ -194,3 +211,14 @@ def _moved_notices(*, moved: bool) -> tuple[Notice, ...]:
         return ()
     message = "This session belonged to another workspace: it was started again. Use one session for one workspace."
     return (Notice("session_workspace_changed", message, "session_id"),)
+
+
+def _kept_notices(ask: Ask, held: Held, *, moved: bool) -> tuple[Notice, ...]:
+    """A word when the files sent are not those that the session's memory was read from."""
+    before = held.remembered
+    if before is None or moved or ask.freshness != "session" or before.files == _files_digest(ask):
+        return ()
+    message = (
+        "The files sent differ from those of the session's first turn, whose memory is kept: use freshness validate."
+    )
+    return (Notice("session_memory_kept", message, "workspace.files"),)

@@ -14,11 +14,11 @@ from app.core.attachments import Attached, attach
 from app.core.candidates import Plan
 from app.core.configuration import Configuration, configuration
 from app.core.document import DocumentReader
-from app.core.facts import Content, GitFacts, Node, Notice, OutputStyle, Request
-from app.core.flow import Answer, Flow, Look, Question, Read
+from app.core.facts import Content, GitFacts, Kind, Node, Notice, OutputStyle, Request
+from app.core.flow import Answer, Flow, Look, Question, Read, look
 from app.core.markdown import MarkdownReader
 from app.core.memory import Memory, auto_memory_dir, load
-from app.core.models import ModelTable
+from app.core.models import Model, ModelTable
 from app.core.style_files import find_style
 from app.workspaces.socket import Workspace
 
@@ -103,7 +103,11 @@ async def gather(workspace: Workspace, request: Request, known: Known, wanted: W
         configuration=plan.configuration,
         style=chosen,
         window_override=known.window_override,
-        notices=(*_model_notices(request.model, known=model.known), *notices),
+        notices=(
+            *await asyncio.to_thread(_absent_notices, answers, plan),
+            *_model_notices(request.model, model, known.models.nearest(request.model)),
+            *notices,
+        ),
     )
 
 
@@ -186,8 +190,20 @@ def _settled(request: Request, plan: Plan, style: OutputStyle | None) -> Request
     return replace(request, client=plan.client, settings=settings)
 
 
-def _model_notices(spelling: str, *, known: bool) -> tuple[Notice, ...]:
-    if known:
+def _absent_notices(answers: Answers, plan: Plan) -> tuple[Notice, ...]:
+    """A warning for each additional directory that is no folder this service may read."""
+    absent = "This additional directory is no folder that can be read: check its path, and STRATA_ROOTS."
+    return tuple(
+        Notice("additional_directory_missing", absent, folder)
+        for folder in plan.client.additional_directories
+        if answers.drive(look(folder)).kind is not Kind.DIRECTORY
+    )
+
+
+def _model_notices(spelling: str, model: Model, meant: str | None) -> tuple[Notice, ...]:
+    if model.known:
         return ()
-    message = f"The model {spelling} is not in the table: its window and limits are taken from the default row."
+    window = model.client_window
+    like = f" Did you mean {meant}?" if meant else ""
+    message = f"The model {spelling} is not in the table: the default row is used, a window of {window:,} tokens.{like}"
     return (Notice("unknown_model", message, "model"),)

@@ -19,6 +19,7 @@ from app.data.tables import load_models
 from app.data.texts import load_prose
 from app.gather import Known
 from app.guard import Guard
+from app.scanning import Scans
 from app.settings import Settings
 from app.stores.process import ProcessStore
 from app.telemetry import Telemetry, logger
@@ -55,6 +56,11 @@ def build_contexts(settings: Settings) -> Contexts:
     )
 
 
+def scans(contexts: Contexts) -> Scans:
+    """What answers scans, on the same ground."""
+    return Scans(contexts.ground, contexts.known.prose)
+
+
 def server_facts(settings: Settings) -> Server:
     today = dt.datetime.now().astimezone().date().isoformat()
     return Server(settings.platform, str(settings.home) if settings.home else None, today)
@@ -86,7 +92,8 @@ def build_app(settings: Settings, contexts: Contexts) -> FastAPI:
             ),
         ],
     )
-    app.include_router(routes(contexts, contexts.known.models, __version__, lambda: server_facts(settings)))
+    models = contexts.known.models
+    app.include_router(routes(contexts, scans(contexts), models, __version__, lambda: server_facts(settings)))
     answer_problems(app)
     written: dict[str, Any] = contract(app)
     app.openapi = lambda: written  # type: ignore[method-assign]

@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 import tomllib
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,6 +22,9 @@ from pydantic_settings import (
 from app.core.facts import Platform
 
 CONFIG = "STRATA_CONFIG"
+OTHER_VARIABLES = frozenset({"STRATA_CONFIG", "STRATA_VENV", "STRATA_REDIS_URL", "STRATA_UPSTREAM_URL"})
+"""Variables that are no settings of this version: the file's place, the scripts' environment, what is to come."""
+
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 _PLATFORMS: dict[str, Platform] = {"darwin": "macos", "win32": "windows"}
@@ -89,6 +93,16 @@ class Settings(BaseSettings):
     @classmethod
     def _lower(cls, value: Any) -> Any:
         return value.lower() if isinstance(value, str) else value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _knows_the_environment(cls, values: Any) -> Any:
+        known = {f"STRATA_{name.upper()}" for name in cls.model_fields} | OTHER_VARIABLES
+        unknown = sorted(name for name in os.environ if name.startswith("STRATA_") and name not in known)
+        if unknown:
+            close = get_close_matches(unknown[0], sorted(known), n=1)
+            raise ValueError(f"there is no setting {unknown[0]}{f': did you mean {close[0]}?' if close else ''}")
+        return values
 
     @model_validator(mode="after")
     def _is_safe(self) -> Settings:

@@ -214,6 +214,92 @@ def test_strict_ends_with_0_when_all_loaded(home: Path, project: Path) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+# strata scan
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Path:
+    folder = tmp_path / "tools"
+    (folder / ".cursor" / "rules").mkdir(parents=True)
+    (folder / "AGENTS.md").write_text("Use tabs.")
+    (folder / "CLAUDE.md").symlink_to("AGENTS.md")
+    (folder / "GEMINI.md").write_text("")
+    (folder / ".cursor" / "rules" / "sql.mdc").write_text("No SELECT *.")
+    (folder / "package.json").write_text("x" * 40_000)
+    (folder / "linked").symlink_to(".cursor")
+    (folder / ".gitignore").write_text("[b-a]\n!\n")
+    return folder
+
+
+def test_a_scan_is_printed_as_a_table_by_kind_with_what_was_cut(home: Path, tools: Path) -> None:
+    done = strata(home, "scan", str(tools))
+    assert (done.returncode, done.stderr) == (0, b"")
+    lines = [" ".join(line.split()) for line in done.stdout.decode().splitlines()]
+    assert lines == [
+        str(tools),
+        "5 files, 20,005 tokens; 3 folders looked through",
+        "",
+        "Instructions for agents tool bytes tokens",
+        "AGENTS.md AGENTS.md 9 2",
+        "CLAUDE.md Claude Code 9 2",
+        "the same file as AGENTS.md",
+        "GEMINI.md Gemini CLI 0 0",
+        "empty",
+        "",
+        "Rules for agents, some only for certain files tool bytes tokens",
+        ".cursor/rules/sql.mdc Cursor 12 3",
+        "",
+        "Manifests and build files tool bytes tokens",
+        "package.json JavaScript 40,000 20,000",
+        "",
+        "Links to folders, not followed",
+        f"linked leads to {tools}/.cursor",
+        "",
+        "Left out",
+        f"ignore lines: {tools}/.gitignore and 1 more",
+    ]
+
+
+def test_bounds_and_their_kinds_are_told(home: Path, tools: Path) -> None:
+    for number in range(200):
+        (tools / f"{number:03}").mkdir()
+        (tools / f"{number:03}" / "AGENTS.md").write_text("x")
+    done = strata(home, "scan", str(tools))
+    assert f"  files of a kind (instructions), limit 200: {tools}/197/AGENTS.md and 2 more\n" in done.stdout.decode()
+
+
+def test_no_name_can_leave_its_line_or_steer_the_terminal(home: Path, tools: Path) -> None:
+    (tools / "a\n\x1b[2J").mkdir()
+    (tools / "a\n\x1b[2J" / "README.md").write_text("x")
+    done = strata(home, "scan", str(tools))
+    assert rb"  a\n\x1b[2J/README.md " in done.stdout
+    assert b"\x1b" not in done.stdout
+
+
+def test_the_scans_json_is_what_the_service_answers(home: Path, tools: Path, tmp_path: Path) -> None:
+    body = {"workspace": {"source": "local", "cwd": str(tools)}}
+    with serve(create_app(Settings(roots=(tmp_path,), home=home))) as address:
+        served_bytes = httpx.post(f"{address}/v1/scan", json=body, trust_env=False).content
+    done = strata(home, "scan", ".", "--json", cwd=tools)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == served_bytes + b"\n"
+
+
+def test_the_scans_prompt_is_printed_alone(home: Path, tools: Path) -> None:
+    answer = json.loads(strata(home, "scan", str(tools), "--json").stdout)
+    done = strata(home, "scan", str(tools), "--prompt")
+    assert done.stdout.decode() == answer["prompt"] + "\n"
+
+
+def test_a_scan_prints_one_thing(home: Path, tools: Path) -> None:
+    failed(strata(home, "scan", str(tools), "--json", "--prompt"), 2, "give --json or --prompt")
+
+
+def test_a_folder_that_cannot_be_scanned_ends_with_3_and_one_that_is_not_text_with_2(home: Path, tools: Path) -> None:
+    failed(strata(home, "scan", str(tools / "gone")), 3, "There is no folder")
+    failed(strata(home, "scan", bytes(tools / "\udce9")), 2, "cannot be written as JSON")
+
+
 # strata serve
 
 

@@ -13,6 +13,7 @@ import pytest
 from app import errors
 from app.core.levels import LEVELS
 from app.core.report import REASONS
+from app.core.scan_names import NAMES
 from app.core.sections import SECTIONS
 from app.settings import Settings
 
@@ -57,6 +58,12 @@ def test_every_setting_has_a_row(name: str) -> None:
 @pytest.mark.parametrize("problem", problems(), ids=lambda problem: problem.type)
 def test_every_problem_is_named_with_its_status(problem: type[errors.Problem]) -> None:
     assert re.search(rf"^\|[^|]*`{problem.type}`[^|]*\|[^|]*{problem.status}", README, re.MULTILINE)
+
+
+@pytest.mark.parametrize("tool", sorted({known.tool for known in NAMES}))
+def test_every_tool_that_a_scan_knows_is_named(tool: str) -> None:
+    section = README.partition("\n## Other tools' files\n")[2].partition("\n## ")[0]
+    assert re.search(rf"[:,] {re.escape(tool)}[,.]", section.replace("\n", " "))
 
 
 def test_every_warning_code_in_the_source_is_named() -> None:

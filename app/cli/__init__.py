@@ -1,10 +1,11 @@
-"""The command line: ``strata serve``, ``context``, ``explain``, ``openapi``."""
+"""The command line: ``strata serve``, ``context``, ``explain``, ``scan``, ``openapi``."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,9 +13,21 @@ import typer
 import yaml
 
 from app import __version__
-from app.cli.asking import DEFAULT_MODEL, answered, merged, missing, named_folders, put, read_request, read_settings
+from app.cli.asking import (
+    DEFAULT_MODEL,
+    answered,
+    merged,
+    missing,
+    named_folders,
+    put,
+    read_request,
+    read_settings,
+    scanned,
+    told,
+)
+from app.cli.finding import listed
 from app.cli.serving import announce, listen, serve_here, serve_in_workers
-from app.cli.telling import STYLES, explained
+from app.cli.telling import STYLES, Line, explained
 from app.main import create_app
 from app.settings import CONFIG, Settings
 from app.wire.answers import to_bytes
@@ -23,7 +36,9 @@ INCOMPLETE = 4
 
 Path_ = Annotated[Path, typer.Argument(help="The working directory.")]
 Model_ = Annotated[str | None, typer.Option("--model", help=f"Model id or alias; {DEFAULT_MODEL} by default.")]
-Touched_ = Annotated[list[str] | None, typer.Option("--touched", help="A file the model read; repeatable.")]
+Touched_ = Annotated[
+    list[str] | None, typer.Option("--touched", help="A file the model read, seen from here or from PATH; repeatable.")
+]
 Request_ = Annotated[
     Path | None, typer.Option("--request", help="JSON with more fields of POST /v1/context; - reads standard input.")
 ]
@@ -99,7 +114,7 @@ def context(
     put(to_bytes(values) + b"\n")
     rows = missing(values)
     for row in rows:
-        typer.echo(f"{row['path']}: {row['reason']}. {row['hint'] or ''}".rstrip(), err=True)
+        typer.echo(told(row), err=True)
     if strict and rows:
         raise typer.Exit(INCOMPLETE)
 
@@ -118,15 +133,39 @@ def explain(
     if as_json:
         put(to_bytes(values) + b"\n")
         return
-    colour = sys.stdout.isatty()
-    for line in explained(values, folder, everything=everything):
-        typer.echo(typer.style(line.text, **STYLES[line.style]) if colour else line.text)
+    _tell(explained(values, folder, everything=everything))
+
+
+@cli.command()
+def scan(
+    path: Annotated[Path, typer.Argument(help="The folder to look through.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the JSON that POST /v1/scan answers.")] = False,
+    prompt: Annotated[bool, typer.Option("--prompt", help="Print only the prompt that makes a CLAUDE.md.")] = False,
+) -> None:
+    """Lists files of other tools, manifests and pipelines in a folder, and what was cut.
+
+    Exit codes: 0 scanned; 2 the settings or the options are not valid; 3 the folder cannot be opened.
+    """
+    if as_json and prompt:
+        raise typer.BadParameter("give --json or --prompt: the JSON holds the prompt")
+    body: dict[str, Any] = {"workspace": {"source": "local", "cwd": str(path.absolute())}}
+    values = scanned(read_settings({"roots": (*read_settings({}).roots, *named_folders(body))}), body)
+    if as_json or prompt:
+        put(to_bytes(values) + b"\n" if as_json else f"{values['prompt']}\n".encode())
+        return
+    _tell(listed(values))
 
 
 @cli.command()
 def openapi() -> None:
     """Prints the contract as YAML: what openapi.yaml holds."""
     put(contract_yaml(read_settings({})).encode())
+
+
+def _tell(lines: Iterable[Line]) -> None:
+    colour = sys.stdout.isatty()
+    for line in lines:
+        typer.echo(typer.style(line.text, **STYLES[line.style]) if colour else line.text)
 
 
 def _asked(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,20 @@ import typer
 from pydantic import ValidationError
 
 from app.errors import Problem
-from app.main import build_contexts, server_facts
+from app.main import build_contexts, scans, server_facts
 from app.settings import ConfigFileError, Settings
 from app.wire.answers import context_answer
+from app.wire.parsing import parsed
 from app.wire.requests import parse_context_request, to_ask
+from app.wire.scans import ScanRequest, scan_answer
 
 INVALID = 2
 NO_WORKSPACE = 3
 DEFAULT_MODEL = "sonnet"
+WANTED = frozenset(
+    {"external", "outside_fence", "unreadable", "too_deep", "not_text", "budget", "is_directory", "dangling_link"}
+)
+"""Reasons for which an include that was asked for did not load."""
 
 
 def read_settings(given: dict[str, Any]) -> Settings:
@@ -59,8 +66,14 @@ def merged(values: dict[str, Any], path: Path, model: str | None, touched: Seque
     body = {**values, "model": model or values.get("model", DEFAULT_MODEL), "workspace": workspace}
     before = body.get("touched", [])
     if touched and isinstance(before, list):
-        body["touched"] = [*before, *({"path": str(Path(one).absolute())} for one in touched)]
+        body["touched"] = [*before, *({"path": _touched(one, path)} for one in touched)]
     return body
+
+
+def _touched(file: str, folder: Path) -> str:
+    """As seen from here where there is such a file, else from the folder that is asked about."""
+    here = Path(file).absolute()
+    return str(here if here.exists() or not (folder / file).exists() else (folder / file).absolute())
 
 
 def named_folders(body: dict[str, Any]) -> list[Path]:
@@ -71,27 +84,57 @@ def named_folders(body: dict[str, Any]) -> list[Path]:
 
 
 def answered(settings: Settings, body: dict[str, Any]) -> dict[str, Any]:
-    try:
-        written = orjson.dumps(body)
-    except orjson.JSONEncodeError as error:
-        raise failed(f"the request cannot be written as JSON: {error}", INVALID) from error
-    try:
+    written = _written(body)
+    with _problems_told():
         ask = to_ask(parse_context_request(written), server_facts(settings), ())
         answer = asyncio.run(build_contexts(settings).answer(ask))
-    except Problem as problem:
-        code = NO_WORKSPACE if problem.status in {404, 503} else INVALID
-        raise failed(problem.detail, code) from problem
     return context_answer(answer.assembly, asdict(answer.session), answer.notices)
 
 
+def scanned(settings: Settings, body: dict[str, Any]) -> dict[str, Any]:
+    written = _written(body)
+    with _problems_told():
+        source = parsed(ScanRequest, written).workspace.opened_as()
+        found, prompt = asyncio.run(scans(build_contexts(settings)).scan(source))
+    return scan_answer(found, prompt)
+
+
+def _written(body: dict[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(body)
+    except orjson.JSONEncodeError as error:
+        raise failed(f"the request cannot be written as JSON: {error}", INVALID) from error
+
+
+@contextmanager
+def _problems_told() -> Iterator[None]:
+    try:
+        yield
+    except Problem as problem:
+        code = NO_WORKSPACE if problem.status in {404, 503} else INVALID
+        raise failed(problem.detail, code) from problem
+
+
 def missing(values: dict[str, Any]) -> list[dict[str, Any]]:
-    """Rows of what somebody asked for by name and did not get: includes, and settings files that cannot be read."""
-    wanted = {"not_found", "external", "unreadable", "too_deep", "not_text", "budget", "is_directory", "dangling_link"}
+    """Rows of what somebody asked for by name and did not get: includes, and settings files that cannot be read.
+
+    A bare word such as ``@alice`` or ``@types/node`` may be no path: one that is not there is not counted.
+    """
     return [
         row
         for row in values["memory"]["report"]
-        if (row["parent"] and row["reason"] in wanted) or row["reason"] == "settings_unreadable"
+        if (row["parent"] and row["line"] and _is_missed(row)) or row["reason"] == "settings_unreadable"
     ]
+
+
+def _is_missed(row: dict[str, Any]) -> bool:
+    return row["reason"] in WANTED or (row["reason"] == "not_found" and "." in Path(row["path"]).name)
+
+
+def told(row: dict[str, Any]) -> str:
+    """One line on a row for standard error."""
+    place = f"{row['parent']}, line {row['line']}: " if row["line"] else ""
+    return f"{place}{row['path']}: {row['reason']}. {row['hint'] or ''}".rstrip()
 
 
 def put(data: bytes) -> None:

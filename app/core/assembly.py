@@ -25,6 +25,7 @@ from app.core.sections import prompt_elements, to_remember, uses_default_prompt
 from app.core.tokens import BYTES_PER_TOKEN, Count, count, rough, rough_tool, spread, utf16_length
 from app.core.tools import sorted_tools, tool_name, tool_names
 
+NAME_THE_MODEL = frozenset({"env_info"})
 BETA_1M_DATED = "context-1m-2025-08-07"
 
 
@@ -79,7 +80,7 @@ def assemble(facts: Facts, remembered: Remembered) -> Assembly:
     names = tool_names(tools)
     default_prompt = uses_default_prompt(request.prompt)
     scoped = global_scope(request.provider, request.cache, default_prompt=default_prompt)
-    elements = prompt_elements(_prompt_facts(facts, remembered, names, scoped), remembered.sections)
+    elements = prompt_elements(_prompt_facts(facts, remembered, names, scoped), _still_true(facts, remembered))
     mode = choose_mode(request.provider, request.cache, scoped, names)
     blocks = cut(elements, mode)
     context = texts.user_context(facts.memory.files, remembered.date)
@@ -112,6 +113,7 @@ def assemble(facts: Facts, remembered: Remembered) -> Assembly:
         remember=replace(
             remembered,
             told_date=request.date,
+            model=facts.model.id,
             configuration=facts.configuration,
             style=facts.style,
             sections={**remembered.sections, **to_remember(elements)},
@@ -137,6 +139,13 @@ def _prompt_facts(facts: Facts, remembered: Remembered, tools: frozenset[str], s
         global_scope=scoped,
         prose=facts.prose,
     )
+
+
+def _still_true(facts: Facts, remembered: Remembered) -> Mapping[str, str | None]:
+    """The remembered sections; what names the model goes when the session runs on another, which has its own cache."""
+    if remembered.model in {"", facts.model.id}:
+        return remembered.sections
+    return {name: text for name, text in remembered.sections.items() if name not in NAME_THE_MODEL}
 
 
 def _betas(facts: Facts) -> tuple[str, ...]:

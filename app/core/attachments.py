@@ -26,6 +26,11 @@ from app.core.memory import (
 )
 from app.core.report import Row, distinct
 
+TOUCHED = "touched"
+"""The parent of rows about touched files themselves."""
+
+_ELSEWHERE = "Name its folder in additional_directories and set memory.from_additional_directories."
+
 
 @dataclass(frozen=True, slots=True)
 class Attached:
@@ -37,13 +42,18 @@ class Attached:
 
 def attach(plan: Plan, memory: Memory, delivered: Collection[str], touches: Sequence[Touch]) -> Flow[Attached]:
     """Attachments for ``touches``; what loaded up front or was ``delivered`` (real paths) does not come again."""
-    fitting = [touch for touch in touches if touch.event in plan.options.trigger_events]
-    if not fitting or not plan.options.enabled:
+    if not plan.options.enabled:
         return Attached()
+    fitting = [touch for touch in touches if touch.event in plan.options.trigger_events]
+    rows = [Row(real, "skipped", "already_attached") for real in delivered]
+    rows.extend(_idle(plan, touch) for touch in touches if touch not in fitting)
+    if not fitting:
+        return Attached(rows=tuple(rows))
     plan = yield from settled(plan)
     excluded = yield from excludes(exclude_globs(plan), plan.paths)
     seen = dict(memory.seen) | {real: real for real in delivered}
     loading = Loading(plan, excluded, reach(plan.client, plan.roots, plan.options, plan.paths), seen)
+    loading.rows.extend(rows)
     agents = yield from agents_files(plan)
     files: list[MemoryFile] = []
     for touch in fitting:
@@ -57,6 +67,7 @@ def _brought(loading: Loading, touched: Touched, *, agents: bool) -> Flow[list[M
     """Managed and user rules, then folders below the base outermost first, then rules of the base and above."""
     base = _base(loading.plan, touched)
     if base is None:
+        loading.add(touched.real, "skipped", "touched_outside", parent=TOUCHED, hint=_ELSEWHERE)
         return []
     found: list[MemoryFile] = []
     for level, folder in _upper(loading.plan):
@@ -68,6 +79,11 @@ def _brought(loading: Loading, touched: Touched, *, agents: bool) -> Flow[list[M
             if off_reason(loading.plan, level, folder, walked=base == loading.plan.client.cwd) is None:
                 found.extend((yield from _rules(loading, level, folder, touched, unconditional=False)))
     return found
+
+
+def _idle(plan: Plan, touch: Touch) -> Row:
+    path = plan.paths.join(plan.client.cwd, touch.path)
+    return Row(path, "skipped", "event_off", parent=TOUCHED, hint=f"Add {touch.event} to memory.trigger_events.")
 
 
 def _base(plan: Plan, touched: Touched) -> str | None:

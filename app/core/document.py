@@ -44,7 +44,8 @@ def is_text_name(extension: str) -> bool:
 class Document:
     """``raw`` is the decoded text without a byte order mark; ``text`` what reaches the model, not yet trimmed.
 
-    ``globs`` come from ``paths`` in the frontmatter. ``advice`` holds what one edit would mend, in sentences.
+    ``globs`` come from ``paths`` in the frontmatter. ``advice`` holds what one edit would mend, in sentences;
+    ``rule_advice`` what would if the document is a rule.
     """
 
     raw: str
@@ -52,6 +53,13 @@ class Document:
     globs: tuple[str, ...] = ()
     mentions: tuple[Mention, ...] = ()
     advice: tuple[str, ...] = ()
+    rule_advice: tuple[str, ...] = ()
+
+    def advice_for(self, *, is_rule: bool) -> tuple[str, ...]:
+        return (*(self.rule_advice if is_rule else _POINTLESS if self.globs else ()), *self.advice)
+
+
+_POINTLESS = ("The key paths has no effect here: only files in a rules folder wait for a touched file.",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +79,9 @@ class DocumentReader:
         raw = data.decode("utf-8", "replace").removeprefix("\ufeff")
         front = split_frontmatter(raw)
         reading = self.markdown.read(front.body)
-        advice = [*_front_advice(front.values, unreadable=front.unreadable, displaced=front.displaced)]
+        advice = []
+        if front.unreadable:
+            advice.append("The frontmatter is not valid YAML and was ignored: put its values in quotes.")
         if reading.open_comment_line is not None:
             advice.append(f"Line {reading.open_comment_line + front.lines}: a comment opens and never closes; add -->.")
         if reading.open_fence_line is not None:
@@ -86,20 +96,22 @@ class DocumentReader:
                 Mention(mention.path, mention.line + front.lines, mention.after) for mention in reading.mentions
             ),
             advice=tuple(advice),
+            rule_advice=tuple(_rule_advice(front.values, displaced=front.displaced)),
         )
 
 
-def _front_advice(values: Mapping[str, Any], *, unreadable: bool, displaced: bool) -> list[str]:
+def _rule_advice(values: Mapping[str, Any], *, displaced: bool) -> list[str]:
     advice = []
-    if unreadable:
-        advice.append("The frontmatter is not valid YAML and was ignored: put its values in quotes.")
     if displaced:
         advice.append("Frontmatter only counts at the very top of the file: move it before everything else.")
     foreign = [key for key in _FOREIGN_KEYS if key in values]
     if foreign and "paths" not in values:
         advice.append(f"The key {foreign[0]} has no effect here: write paths: to make the rule conditional.")
-    if isinstance(values.get("paths"), dict):
+    paths = values.get("paths")
+    if isinstance(paths, dict):
         advice.append("The value of paths reads as a mapping and was ignored: put it in quotes.")
+    elif any(not isinstance(one, str | None) for one in (paths if isinstance(paths, list) else [paths])):
+        advice.append("A value of paths that is not text was ignored: put it in quotes.")
     return advice
 
 

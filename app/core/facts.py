@@ -105,7 +105,7 @@ class McpServer:
 
 @dataclass(frozen=True, slots=True)
 class MemoryOptions:
-    """The caller's ``memory`` options; see the contract for each."""
+    """The caller's ``memory`` options; see the contract for each. ``auto_memory`` None: the settings files say."""
 
     enabled: bool = True
     bare: bool = False
@@ -114,7 +114,7 @@ class MemoryOptions:
     include_boundary: Literal["repository", "cwd"] = "repository"
     exclude: tuple[str, ...] = ()
     walk_stop: str | None = None
-    auto_memory: bool = True
+    auto_memory: bool | None = None
     auto_memory_dir: str | None = None
     team_memory_dir: str | None = None
     agents_md: Literal["off", "fallback", "both"] = "off"

@@ -17,6 +17,8 @@ _ANY_FOLDER = "(?P<ps_d>/)"
 _BRACKET = "\\]"
 _STARS = re.compile(r"(?:(?<=/)|^)\*{3,}(?=/|$)")
 _SET = re.compile(r"\[(?P<negation>[!^]?)(?P<members>(?:\\.|[^\]\\])*)\]")
+_SET_OF_REGEX = re.compile(r"\\.|\[(?P<negation>\^?)(?P<members>\]?(?:\\\\|[^\]\\])*)\]", re.DOTALL)
+_MEMBER = re.compile(r"\\?(?P<first>.)(?:-\\?(?P<last>.))?", re.DOTALL)
 NAMED = {
     "alnum": "a-zA-Z0-9",
     "alpha": "a-zA-Z",
@@ -59,7 +61,8 @@ def compiled(glob: str) -> Pattern | None:
         regex, include = GitIgnoreSpecPattern.pattern_to_regex(_mended(glob))
         if regex is None or include is None or not glob.removeprefix("!").strip("/"):
             return None
-        return Pattern(glob, re2.compile(f"^.*{regex}" if regex == _ANY_FOLDER else regex, options), include)
+        regex = f"^.*{regex}" if regex == _ANY_FOLDER else _SET_OF_REGEX.sub(_within_a_name, regex)
+        return Pattern(glob, re2.compile(regex, options), include)
     except (GitIgnorePatternError, re.error, re2.error):
         return None
 
@@ -82,6 +85,24 @@ def _with_bracket_first(found: re.Match[str]) -> str:
     if "\\]" not in members:
         return found[0]
     return f"[{found['negation']}]{members.replace(_BRACKET, '')}]"
+
+
+def _within_a_name(found: re.Match[str]) -> str:
+    """A set of the regular expression without the slash, which no set of git's matches."""
+    if found["members"] is None:
+        return found[0]
+    if "[:" in found["members"] and found["members"].endswith(":"):
+        raise re.error("there is no such class of characters", found[0])
+    members = "".join(_range(first, last) for first, last in _MEMBER.findall(found["members"]) if first != "/")
+    return f"[^/{members}]" if found["negation"] else f"[{members}]"
+
+
+def _range(first: str, last: str) -> str:
+    if not last:
+        return re.escape(first)
+    if first < "/" < last:
+        return f"{re.escape(first)}-.0-{re.escape(last)}"
+    return f"{re.escape(first)}-{re.escape(last)}"
 
 
 def expanded(glob: str, most: int, characters: int) -> tuple[str, ...] | None:

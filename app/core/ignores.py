@@ -58,7 +58,13 @@ class IgnoreList:
 def ignore_lines(data: bytes) -> tuple[str, ...]:
     """The lines of an ignore file that are neither blank nor comments."""
     text = _plain(data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape"))
-    return tuple(line for line in text.split("\n") if line.strip() and not line.startswith("#"))
+    return tuple(_trimmed(line) for line in text.split("\n") if line.strip() and not line.startswith("#"))
+
+
+def _trimmed(line: str) -> str:
+    """Without the spaces at its end, but for one behind a backslash, of which pathspec sees only the last."""
+    bare = line.removesuffix("\r").rstrip(" ")
+    return f"{bare} " if bare.endswith("\\") and line.startswith(f"{bare} ") else bare
 
 
 def ignore_list(lines: Sequence[str]) -> IgnoreList:

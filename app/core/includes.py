@@ -22,6 +22,7 @@ MOST_SHORTER = 8
 """Of a long run of punctuation, so many names are tried before the one without any."""
 
 TRAILING = ".,;:!?)]'\"}>。，；：！？）】」』”’、"  # noqa: RUF001 - punctuation of other scripts ends words too
+_MARK_WITHIN = re.compile("[。，；：！？）】」』”’、]")  # noqa: RUF001 - scripts without spaces go on behind a mark
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 
 
@@ -51,7 +52,7 @@ def targets(mention: Mention, folder: str, home: str | None, paths: Paths) -> It
     """Absolute paths that ``mention``, written in a file of ``folder``, can mean; none when it is no path.
 
     The literal name comes first, then the name without backslashes before punctuation, then without what ends a
-    sentence.
+    sentence, then up to the first mark of a script that is written without spaces.
     """
     if len(mention.path) > LONGEST:
         return
@@ -62,7 +63,7 @@ def targets(mention: Mention, folder: str, home: str | None, paths: Paths) -> It
     for name in list(names):
         bare = name.rstrip(TRAILING)
         shorter = [name[:end] for end in range(len(name) - 1, len(bare), -1)]
-        names.extend([*shorter[:MOST_SHORTER], bare])
+        names.extend([*shorter[:MOST_SHORTER], bare, _MARK_WITHIN.split(name, maxsplit=1)[0]])
     for name in dict.fromkeys(names):
         path = _absolute(name, folder, home, paths)
         if path is not None:
@@ -88,8 +89,9 @@ def better_form(
         spaced = Mention(f"{mention.path}\\ {mention.after}", mention.line)
         if (yield from _file(spaced, folder, home, paths)):
             return f"The path is cut at a space: write @{spaced.path} with a backslash before the space."
-    if mention.path.startswith(("~", "/")) or paths.is_absolute(mention.path):
-        return None
+    written = paths.slashed(mention.path).rstrip(TRAILING)
+    if mention.path.startswith(("~", "/")) or paths.is_absolute(mention.path) or not {".", "/"}.intersection(written):
+        return None  # a word without a dot or a slash is a handle or a decorator sooner than a path
     for other in dict.fromkeys(others):
         found = (yield from _file(mention, other, home, paths)) if other != folder else None
         if found:

@@ -14,12 +14,16 @@ from app.core.tokens import bytes_per_token
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """Text that joined the conversation. ``at``: the number of caller's messages it stands behind."""
+    """Text that joined the conversation. ``at``: the number of caller's messages it stands behind.
+
+    ``real`` is the real path of an attachment.
+    """
 
     at: int
     part: str
     text: str
     units_per_token: int = 4
+    real: str | None = None
 
 
 def late_date(date: str, messages: Sequence[Message]) -> Late:
@@ -30,7 +34,7 @@ def late_attachment(file: MemoryFile, messages: Sequence[Message], cwd: str) -> 
     """An attachment stands behind the result of the tool call that touched its file, else behind everything."""
     at = _behind_result(file.trigger, messages, cwd) if file.trigger else None
     place = end(messages) if at is None else at
-    return Late(place, f"attachment:{file.path}", attachment_text(file), bytes_per_token(file.path))
+    return Late(place, f"attachment:{file.path}", attachment_text(file), bytes_per_token(file.path), file.real)
 
 
 def end(messages: Sequence[Message]) -> int:

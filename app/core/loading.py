@@ -151,11 +151,12 @@ class Loading:
     def _loaded(self, candidate: Candidate, node: Node, document: Document) -> Flow[list[MemoryFile]]:
         text = limited(document.text) if candidate.level.limited else document.text
         self.seen[node.real] = candidate.path
+        advice = document.advice_for(is_rule=candidate.is_rule)
         if not text.strip():
-            self._tell(candidate, "skipped", "empty", _sentences(document.advice))
+            self._tell(candidate, "skipped", "empty", _sentences(advice))
             return []
         meant = yield from link_in_words(document.raw, self.plan.paths.parent(node.real), self.plan.paths)
-        self._tell(candidate, "loaded", None, _sentences((*document.advice, *([meant] if meant else []))))
+        self._tell(candidate, "loaded", None, _sentences((*advice, *([meant] if meant else []))))
         file = MemoryFile(
             path=candidate.path,
             real=node.real,
@@ -237,7 +238,7 @@ class Loading:
     def _withhold(self, candidate: Candidate, document: Document, base: str) -> None:
         slashed = self.plan.paths.slashed(base)
         reason, advice = waiting(document.globs, self._condition(document.globs).invalid, slashed)
-        self._tell(candidate, "withheld", reason, _sentences((*document.advice, *advice)))
+        self._tell(candidate, "withheld", reason, _sentences((*document.advice_for(is_rule=True), *advice)))
 
 
 _CONSENT = (

@@ -127,7 +127,8 @@ def _is_duplicate(plan: Plan, folder: str) -> bool:
 def auto_memory_dir(plan: Plan) -> str | None:
     """The folder of this project's memory index; None when auto memory is off or there is no place for it."""
     options, client, configured = plan.options, plan.client, plan.configuration
-    if not options.auto_memory or configured.auto_memory is False:
+    wanted = configured.auto_memory if options.auto_memory is None else options.auto_memory
+    if wanted is False:
         return None
     moved = options.auto_memory_dir or configured.auto_memory_dir
     if moved:
@@ -229,7 +230,7 @@ def _unasked(loading: Loading) -> Flow[None]:
         return
     for folder in plan.client.additional_directories:
         for level in levels_at("directory"):
-            for name in level.files:
+            for name in (*level.files, *([level.rules] if level.rules else [])):
                 yield from _note(loading, plan.paths.join(folder, name), "additional_off")
 
 

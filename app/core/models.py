@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any
 
 from app.core.facts import TokenOptions
@@ -69,6 +70,11 @@ class ModelTable:
         bare = bare_id(named)
         row = next((row for row in self.rows if row.id == bare), None)
         return replace(row or replace(self.default, id=named), tagged_1m=tagged)
+
+    def nearest(self, spelling: str) -> str | None:
+        """A model of the table that is spelt almost like an unknown one."""
+        close = get_close_matches(bare_id(self.wire_id(spelling)).replace(".", "-"), [row.id for row in self.rows], n=1)
+        return close[0] if close else None
 
     def wire_id(self, spelling: str) -> str:
         """What is sent upstream: no tag, aliases expanded, else as it is spelt, which is as its provider needs it."""

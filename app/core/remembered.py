@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from app.core.configuration import Configuration
 from app.core.facts import OutputStyle
@@ -15,16 +15,32 @@ from app.core.memory import Memory
 class Remembered:
     """One session's state. ``workspace`` says which workspace it belongs to; ``date`` is when it began.
 
-    ``told_date`` is the last date the model was told; ``style`` the style that was asked for and what was found;
-    ``delivered`` are real paths of attachments.
+    ``model`` is the last one it ran on; ``told_date`` is the last date the model was told; ``style`` the style that
+    was asked for and what was found; ``delivered`` are real paths of attachments; ``files`` is a digest of the files
+    that came with the turn on which memory was read.
     """
 
     workspace: str
     date: str
     told_date: str
+    model: str = ""
     configuration: Configuration | None = None
     style: tuple[str, OutputStyle | None] | None = None
     sections: Mapping[str, str | None] = field(default_factory=dict)
     memory: Memory | None = None
     delivered: tuple[str, ...] = ()
     late: tuple[Late, ...] = ()
+    files: str = ""
+
+    def rewound(self, messages: int) -> Remembered:
+        """The session once the conversation was taken back to so many messages: what stood behind them is gone."""
+        gone = [one for one in self.late if messages and one.at > messages]
+        if not gone:
+            return self
+        dates = [one for one in gone if one.real is None]
+        return replace(
+            self,
+            late=tuple(one for one in self.late if one not in gone),
+            delivered=tuple(real for real in self.delivered if real not in {one.real for one in gone}),
+            told_date=self.date if dates else self.told_date,
+        )

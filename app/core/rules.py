@@ -111,12 +111,19 @@ def can_never_match(glob: str, base: str) -> bool:
     )
 
 
+def _instead(glob: str, base: str) -> str:
+    bare = glob.removeprefix("!")
+    if bare.startswith("./") and not can_never_match(bare[2:], base):
+        return f"write {bare[2:]}"
+    return f"write it relative to {base}, without dots"
+
+
 def waiting(globs: tuple[str, ...], invalid: tuple[str, ...], base: str) -> tuple[str, tuple[str, ...]]:
     """Why a rule whose condition is not met waits, and what is wrong with its patterns: a reason and sentences."""
     hopeless = tuple(glob for glob in globs if glob not in invalid and can_never_match(glob, base))
     advice = (
         *(f"The pattern {glob} cannot be read." for glob in invalid),
-        *(f"The pattern {glob} never matches: write it relative to {base}." for glob in hopeless),
+        *(f"The pattern {glob} never matches: {_instead(glob, base)}." for glob in hopeless),
     )
     if len(invalid) == len(globs):
         return "pattern_invalid", advice

@@ -42,7 +42,7 @@ class ScanLimits:
     ignore_bytes: int = 131_072
     ignore_file_bytes: int = 65_536
     ignore_rules: int = 1_000
-    ignore_work: int = 500_000_000
+    ignore_work: int = 300_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,10 @@ class MessageMeta(Strict):
 
 
 class Message(Strict):
-    """A Messages API message. ``id`` is the response's id; it, ``usage`` and ``meta`` do not reach the model."""
+    """A Messages API message, or a whole response of it.
+
+    ``id`` is the response's id. It, ``usage``, ``meta`` and the other fields of a response do not reach the model.
+    """
 
     role: Literal["user", "assistant", "system"]
     content: Annotated[
@@ -71,6 +74,10 @@ class Message(Strict):
     ]
     id: str | None = None
     usage: Usage | None = None
+    type: Literal["message"] | None = None
+    model: str | None = None
+    stop_reason: str | None = None
+    stop_sequence: str | None = None
     meta: (
         Annotated[
             Annotated[bool, Tag("as:true_or_false")] | Annotated[MessageMeta, Tag("as:an_object")],
@@ -251,9 +258,13 @@ def _core_settings(settings: Settings) -> facts.SessionSettings:
 
 
 def core_memory(memory: Memory, agent: Agent) -> facts.MemoryOptions:
-    """The options, with what a kind of agent is not given: sub-agents no memory index, explorers no files at all."""
+    """The options, with what a kind of agent is not given: sub-agents no memory index, explorers no files at all.
+
+    Auto memory that a caller turns on in so many words is on, whatever the settings files say.
+    """
     options = facts.MemoryOptions(
-        **memory.model_dump(exclude={"exclude", "trigger_events"}),
+        **memory.model_dump(exclude={"exclude", "trigger_events", "auto_memory"}),
+        auto_memory=memory.auto_memory if "auto_memory" in memory.model_fields_set else None,
         exclude=tuple(memory.exclude),
         trigger_events=tuple(memory.trigger_events),
     )

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from app.wire.base import Strict
 
 
-class Request(Strict):
+class MessagesRequest(Strict):
     """A Messages API body apart from ``max_tokens``."""
 
     model: str
@@ -36,7 +36,7 @@ class SectionRow(Strict):
     sha256: str | None
 
 
-class UserContext(Strict):
+class UserContextAnswer(Strict):
     entries: dict[str, str]
     text: str
 
@@ -44,7 +44,7 @@ class UserContext(Strict):
 FileType = Literal["Managed", "User", "Project", "Local", "AutoMem", "TeamMem"]
 
 
-class MemoryFile(Strict):
+class MemoryFileAnswer(Strict):
     path: str
     type: FileType
     label: str
@@ -84,8 +84,8 @@ class ReportRow(Strict):
     hint: str | None
 
 
-class Memory(Strict):
-    files: list[MemoryFile]
+class MemoryAnswer(Strict):
+    files: list[MemoryFileAnswer]
     attachments: list[Attachment]
     report: list[ReportRow]
 
@@ -95,7 +95,7 @@ class Part(Strict):
     tokens: int
 
 
-class Tokens(Strict):
+class TokensAnswer(Strict):
     """``parts`` add up to ``used``; ``anchored_on`` is the index of the message whose usage was taken."""
 
     used: int
@@ -146,14 +146,14 @@ class Previous(Strict):
     cause: str | None
 
 
-class Cache(Strict):
+class CacheAnswer(Strict):
     mode: Literal["global", "tool_based", "org", "off"]
     breakpoints: list[Breakpoint]
     prefix_sha256: str
     previous: Previous
 
 
-class Session(Strict):
+class SessionAnswer(Strict):
     id: str | None
     new: bool
     section_hits: int
@@ -167,16 +167,16 @@ class Warning_(Strict):  # noqa: N801 - the contract's noun is Python's built-in
 
 
 class ContextAnswer(Strict):
-    request: Request
+    request: MessagesRequest
     headers: dict[str, str]
     system_blocks: list[SystemBlock]
     sections: list[SectionRow]
-    user_context: UserContext
-    memory: Memory
-    tokens: Tokens
+    user_context: UserContextAnswer
+    memory: MemoryAnswer
+    tokens: TokensAnswer
     compaction: Compaction
-    cache: Cache
-    session: Session
+    cache: CacheAnswer
+    session: SessionAnswer
     warnings: list[Warning_]
     digest: str
 

@@ -65,6 +65,11 @@ PIECES = [
         "[[:alpha:]]",
         "[![:digit:]x]",
         "[[:punct:]]",
+        "a[!x]b",
+        "a[^]x]b",
+        "a[+-9]b",
+        "a[!+-9]b",
+        "a[[:punct:]]b",
         "\\a",
         "\\*",
     ),
@@ -148,6 +153,10 @@ def test_a_condition_is_met_by_what_git_ignores(repository, globs, paths):
         (["a?c", "x*z"], ["a\nc", "x\n\nz"], ["a/c", "x/z"]),
         (["é*"], ["ÉCOLE"], []),
         (["文?.md"], ["文档.md"], []),
+        (["a[!x]b"], ["acb", "a-b"], ["a/b", "axb"]),
+        (["a[+-9]b"], ["a.b", "a0b", "a-b"], ["a/b", "a:b"]),
+        (["x/a[!+-9]b"], ["x/acb"], ["x/a/b", "x/a5b"]),
+        (["a[]-]b"], ["a]b", "a-b"], ["a/b"]),
     ],
 )
 def test_patterns_name_paths_as_git_ignore_has_it(globs, met, unmet):

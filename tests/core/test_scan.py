@@ -370,6 +370,28 @@ def test_the_links_to_folders_are_bounded_and_told():
     assert result.cut == (Cut("links", "/w/l2", 2, times=3),)
 
 
+def test_the_work_of_comparing_with_ignore_files_is_bounded_and_told():
+    files = {".gitignore": Text("x"), **texts("AGENTS.md", "a/AGENTS.md", "b/AGENTS.md", "c/AGENTS.md")}
+    whole = scanned(files, limits=ScanLimits(ignore_work=len("AGENTS.md" + "abc" + 3 * "a/AGENTS.md")))
+    assert (len(whole.found), whole.cut) == (4, ())
+    within = scanned(files, limits=ScanLimits(ignore_work=len("AGENTS.md" + "ab")))
+    assert (relative(within), within.folders) == (["AGENTS.md"], 1)
+    assert within.cut == (Cut("ignore_work", "/w/c", 11, times=1 + 2),)
+
+
+def test_only_folders_and_known_files_are_compared_with_ignore_files_and_counted():
+    files = {".gitignore": Text("*"), **texts("AGENTS.md", "main.py", "a/main.py"), "l": Link("a")}
+    result = scanned(files)
+    assert (result.ignored, result.cut) == (3, ())
+    assert (result.found, result.links) == ((), ())
+
+
+def test_each_line_of_an_ignore_file_that_cannot_be_read_is_told():
+    result = scanned({".gitignore": Text("a\n!\n[a\n"), **texts("a", "AGENTS.md")})
+    assert relative(result) == ["AGENTS.md"]
+    assert result.cut == (Cut("ignore_lines", "/w/.gitignore", None, times=2),)
+
+
 @pytest.mark.parametrize(
     ("limits", "what", "limit"),
     [
