@@ -94,9 +94,9 @@ class Contexts:
         while True:
             held, remembered, moved = await self._recalled(ask, identity)
             found = await gather_attachments(workspace, ask.request, self.known, _wanted(ask, remembered))
-            configured, memory, attached = found
+            memory, attached = found
             delivered = (*remembered.delivered, *(file.real for file in attached.files))
-            kept = replace(remembered, configuration=configured, memory=memory, delivered=delivered)
+            kept = replace(remembered, delivered=delivered)
             if await self._remembers(ask, held, kept):
                 session = Session(ask.session_id, held.remembered is None or moved, 0, 0)
                 return AttachmentsAnswer(memory, attached, session, _moved_notices(moved=moved))
@@ -106,6 +106,8 @@ class Contexts:
         held = await self._recall(ask)
         moved = held.remembered is not None and held.remembered.workspace != identity
         remembered = held.remembered if held.remembered and not moved else _fresh(identity, ask)
+        if not remembered.date:
+            remembered = replace(_fresh(identity, ask), delivered=remembered.delivered)
         return held, remembered.rewound(len(ask.request.messages)), moved
 
     async def _recall(self, ask: Ask) -> Held:

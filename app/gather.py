@@ -113,13 +113,13 @@ async def gather(workspace: Workspace, request: Request, known: Known, wanted: W
 
 async def gather_attachments(
     workspace: Workspace, request: Request, known: Known, wanted: Wanted
-) -> tuple[Configuration, Memory, Attached]:
-    """What the touched files bring, and what it was gathered by."""
+) -> tuple[Memory, Attached]:
+    """What loads up front, and what the touched files bring beside it."""
 
-    def gathered() -> tuple[Configuration, Memory, Attached]:
+    def gathered() -> tuple[Memory, Attached]:
         answers = Answers(workspace)
         plan = _plan(answers, request, known, wanted)
-        return plan.configuration, *_memory(answers, plan, request, wanted)
+        return _memory(answers, plan, request, wanted)
 
     return await asyncio.to_thread(gathered)
 

@@ -206,7 +206,7 @@ def test_what_was_asked_for_and_did_not_load_is_told(strict: list[str], code: in
     assert json.loads(done.stdout)["memory"]["files"]
     told = sorted(done.stderr.decode().splitlines())
     assert told[0].startswith(f"{project}/.claude/settings.json: settings_unreadable. It is not valid JSON")
-    assert told[1:] == [f"{project}/gone.md: not_found."]
+    assert told[1:] == [f"{project}/CLAUDE.md, line 1: {project}/gone.md: not_found."]
 
 
 def test_strict_ends_with_0_when_all_loaded(home: Path, project: Path) -> None:

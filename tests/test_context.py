@@ -324,12 +324,54 @@ def test_without_a_session_attachments_come_every_time(service: httpx.Client) ->
     assert attached(ask(service, body)) == attached(ask(service, body)) == ["Nested.", "Types."]
 
 
-def test_a_cleared_conversation_still_holds_what_was_attached(service: httpx.Client) -> None:
+def test_a_conversation_taken_back_loses_what_stood_behind_that_place_and_it_can_arrive_again(service: httpx.Client) -> None:
     name = session()
     talk = [{"role": "user", "content": "Hello"}, *reading("src/a.ts", 1)]
     ask(service, inline(NESTED, session_id=name, messages=talk, touched=[{"path": "src/a.ts"}]))
     short = ask(service, inline(NESTED, session_id=name, messages=[{"role": "user", "content": "Again"}]))
-    assert [text for text in texts(short) if "Nested." in text]
+    assert not [text for text in texts(short) if "Nested." in text]
+    assert "already_attached" not in {row["reason"] for row in short["memory"]["report"]}
+    again = ask(service, inline(NESTED, session_id=name, messages=talk, touched=[{"path": "src/a.ts"}]))
+    assert [text for text in texts(again) if "Nested." in text]
+
+
+def test_a_request_without_messages_takes_nothing_back(service: httpx.Client) -> None:
+    name = session()
+    talk = [{"role": "user", "content": "Hello"}, *reading("src/a.ts", 1)]
+    ask(service, inline(NESTED, session_id=name, messages=talk, touched=[{"path": "src/a.ts"}]))
+    poll = ask(service, inline(NESTED, session_id=name))
+    assert [text for text in texts(poll) if "Nested." in text]
+
+
+def test_what_arrived_earlier_in_the_session_has_a_row_that_says_so(service: httpx.Client) -> None:
+    name = session()
+    talk = [{"role": "user", "content": "Hello"}, *reading("src/a.ts", 1)]
+    for _ in range(2):
+        body = ask(service, inline(NESTED, session_id=name, messages=talk, touched=[{"path": "src/a.ts"}]))
+    assert body["memory"]["attachments"] == []
+    told = {row["path"] for row in body["memory"]["report"] if row["reason"] == "already_attached"}
+    assert f"{CWD}/src/CLAUDE.md" in told
+
+
+def test_another_model_in_a_session_is_named_in_the_prompt(service: httpx.Client) -> None:
+    name = session()
+    first = ask(service, inline(NESTED, session_id=name, model="sonnet"))
+    second = ask(service, inline(NESTED, session_id=name, model="haiku"))
+    assert "claude-sonnet-5-5." in json.dumps(first["request"]["system"])
+    assert "The exact model ID is claude-haiku-5-5." in json.dumps(second["request"]["system"])
+    assert "The exact model ID is claude-sonnet-5-5." not in json.dumps(second["request"]["system"])
+
+
+def test_files_that_differ_from_those_of_the_session_are_told_until_memory_is_read_again(service: httpx.Client) -> None:
+    name = session()
+
+    def codes(text: str, **more: Any) -> list[str]:
+        body = ask(service, inline({f"{CWD}/CLAUDE.md": text}, session_id=name, **more))
+        return [warning["code"] for warning in body["warnings"]]
+
+    assert [codes("one"), codes("one"), codes("two")] == [[], [], ["session_memory_kept"]]
+    assert codes("two", freshness="validate") == []
+    assert codes("two") == []
 
 
 # Many turns at once

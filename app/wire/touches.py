@@ -20,12 +20,13 @@ class AttachmentsRequest(Strict):
 
 
 def touches_ask(body: AttachmentsRequest, server: Server) -> Ask:
+    """Without a date: a touch begins no conversation, and what it is gathered by is not kept for one."""
     return Ask(
         source=body.workspace.opened_as(),
         request=facts.Request(
             client=body.workspace.client(server.platform, server.home),
             model="",
-            date=server.today,
+            date="",
             touched=tuple(facts.Touch(one.path, one.event) for one in body.touched),
             setting_sources=tuple(dict.fromkeys(body.setting_sources)),
             memory=core_memory(body.memory, body.agent),

@@ -269,6 +269,7 @@ def test_every_part_of_the_request_has_a_row(service: httpx.Client) -> None:
     assert set(parts(body)) == {
         *(f"system:{row['name']}" for row in body["sections"] if row["present"]),
         "tool:Read",
+        "mcp:docs",
         f"memory:{CWD}/CLAUDE.md",
         "user_context",
         "messages[0]",
