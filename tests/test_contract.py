@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 import yaml
+from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
 from app.cli import contract_yaml
@@ -161,3 +162,37 @@ def test_an_answer_with_a_field_too_many_is_not_as_the_contract_has_it(service: 
     tampered = httpx.Response(200, headers=answer.headers, content=answer.content[:-1] + b',"more":1}')
     with pytest.raises(ValueError, match="Extra inputs"):
         answered(tampered)
+
+
+def held_to_the_document(answer: dict[str, Any], name: str) -> list[str]:
+    """Where an answer differs from what the written contract says of it."""
+    schema = {"$ref": f"#/components/schemas/{name}", "components": WRITTEN["components"]}
+    return [error.message for error in Draft202012Validator(schema).iter_errors(answer)]
+
+
+WRITTEN = yaml.safe_load((Path(__file__).parents[1] / "openapi.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/context", inline({f"{CWD}/CLAUDE.md": "a @b.md"}, messages=[{"role": "user", "content": "Hi"}])),
+        (
+            "/v1/attachments",
+            {"workspace": inline({f"{CWD}/a/CLAUDE.md": "n"})["workspace"], "touched": [{"path": "a/b"}]},
+        ),
+        ("/v1/scan", {"workspace": inline({f"{CWD}/AGENTS.md": "n"})["workspace"]}),
+    ],
+)
+def test_a_real_answer_fits_the_written_document_itself(path: str, body: dict[str, Any], service: httpx.Client) -> None:
+    operation = WRITTEN["paths"][path]["post"]["responses"]["200"]["content"]["application/json"]["schema"]
+    answer = service.post(path, json=body)
+    assert answer.status_code == 200
+    assert held_to_the_document(answer.json(), operation["$ref"].rpartition("/")[2]) == []
+
+
+def test_a_body_that_is_accepted_fits_the_written_document(service: httpx.Client) -> None:
+    body = inline({f"{CWD}/CLAUDE.md": "a"}, memory={"bare": True}, tokens={"auto_compact": False}, cache={"ttl": "1h"})
+    assert service.post("/v1/context", json=body).status_code == 200
+    assert held_to_the_document(body, "ContextRequest") == []
+    assert held_to_the_document({**body, "bogus": 1}, "ContextRequest") != []

@@ -13,9 +13,9 @@ from app.core.memory import Memory
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """One session's state. ``workspace`` says which workspace it belongs to; ``date`` is when it began, empty before its first turn.
+    """One session's state. ``workspace`` says which workspace it belongs to.
 
-    ``model`` is the last one it ran on; ``told_date`` is the last date the model was told; ``style`` the style that
+    ``date`` is when it began, empty before its first turn; ``model`` is the last one it ran on; ``told_date`` is the last date the model was told; ``style`` the style that
     was asked for and what was found; ``delivered`` are real paths of attachments; ``files`` is a digest of the files
     that came with the turn on which memory was read.
     """
