@@ -6,7 +6,8 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from weakref import WeakValueDictionary
 
 from app.core.assembly import Assembly, assemble
 from app.core.attachments import Attached
@@ -58,6 +59,7 @@ class Contexts:
     known: Known
     store: Store
     version: str
+    turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     async def answer(self, ask: Ask) -> Answer:
         """Raises the problems of opening a workspace, and NotBuilt for what the contract promises for later."""
@@ -80,17 +82,32 @@ class Contexts:
             await asyncio.to_thread(opened.workspace.close)
 
     async def _turn(self, ask: Ask, workspace: Workspace) -> Answer:
-        """Recall, gather, assemble, remember; again when another turn of the session wrote first."""
+        """Recall, gather, assemble, remember; again when another process wrote the session first."""
         identity = _identity(ask)
+        async with self._alone(ask):
+            return await self._turn_of(ask, workspace, identity)
+
+    @asynccontextmanager
+    async def _alone(self, ask: Ask) -> AsyncIterator[None]:
+        """Turns of one session follow each other: the next ones find what the first has gathered."""
+        turn = self.turns.setdefault(ask.session_id, asyncio.Lock()) if ask.session_id else asyncio.Lock()
+        async with turn:
+            yield
+
+    async def _turn_of(self, ask: Ask, workspace: Workspace, identity: str) -> Answer:
         while True:
             held, remembered, moved = await self._recalled(ask, identity)
             facts = await gather(workspace, ask.request, self.known, _wanted(ask, remembered))
-            assembly = assemble(facts, remembered)
+            assembly = await asyncio.to_thread(assemble, facts, remembered)
             if await self._remembers(ask, held, _kept(ask, assembly)):
                 return _answered(ask, held, assembly, moved=moved)
 
     async def _touch(self, ask: Ask, workspace: Workspace) -> AttachmentsAnswer:
         identity = _identity(ask)
+        async with self._alone(ask):
+            return await self._touch_of(ask, workspace, identity)
+
+    async def _touch_of(self, ask: Ask, workspace: Workspace, identity: str) -> AttachmentsAnswer:
         while True:
             held, remembered, moved = await self._recalled(ask, identity)
             found = await gather_attachments(workspace, ask.request, self.known, _wanted(ask, remembered))
@@ -105,7 +122,9 @@ class Contexts:
         """What the store holds, what of it counts for this workspace, and whether it was another's."""
         held = await self._recall(ask)
         moved = held.remembered is not None and held.remembered.workspace != identity
-        remembered = held.remembered if held.remembered and not moved else _fresh(identity, ask)
+        compacted = held.remembered is not None and _boundaries(ask) > held.remembered.boundaries
+        keeps = held.remembered is not None and not moved and not compacted
+        remembered = held.remembered if held.remembered and keeps else _fresh(identity, ask)
         if not remembered.date:
             remembered = replace(_fresh(identity, ask), delivered=remembered.delivered)
         return held, remembered.rewound(len(ask.request.messages)), moved
@@ -169,7 +188,12 @@ def _identity(ask: Ask) -> str:
 
 def _fresh(identity: str, ask: Ask) -> Remembered:
     date = ask.request.date
-    return Remembered(workspace=identity, date=date, told_date=date, files=_files_digest(ask))
+    return Remembered(identity, date, date, files=_files_digest(ask), boundaries=_boundaries(ask))
+
+
+def _boundaries(ask: Ask) -> int:
+    """How often the conversation was compacted: each time memory is read again and attachments can come again."""
+    return sum(1 for message in ask.request.messages if message.boundary)
 
 
 def _files_digest(ask: Ask) -> str:

@@ -68,6 +68,12 @@ class GitUnavailable(Problem):
     title = "git could not answer"
 
 
+class TookTooLong(Problem):
+    status = 503
+    type = "took-too-long"
+    title = "The request took too long"
+
+
 class HostRefused(Problem):
     status = 421
     type = "host-refused"

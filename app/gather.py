@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -20,12 +20,21 @@ from app.core.markdown import MarkdownReader
 from app.core.memory import Memory, auto_memory_dir, load
 from app.core.models import Model, ModelTable
 from app.core.style_files import find_style
+from app.errors import TookTooLong
 from app.workspaces.socket import Workspace
 
 T = TypeVar("T")
 
 
 Styled = tuple[tuple[str, OutputStyle | None] | None, tuple[Notice, ...]]
+
+
+def _never() -> bool:
+    return False
+
+
+def _stopped() -> float:
+    return 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +45,16 @@ class Known:
     prose: Mapping[str, str]
     markdown: MarkdownReader
     limits: Limits = field(default_factory=Limits)
+    request_seconds: float | None = None
+    clock: Callable[[], float] = _stopped
     window_override: int | None = None
+
+    def deadline(self) -> Callable[[], bool]:
+        """Says whether the time of a request that begins now is over."""
+        if self.request_seconds is None:
+            return _never
+        end = self.clock() + self.request_seconds
+        return lambda: self.clock() > end
 
 
 @dataclass(slots=True)
@@ -44,6 +62,7 @@ class Answers:
     """A workspace's answers within one request: each question is put once, one at a time."""
 
     workspace: Workspace
+    expired: Callable[[], bool] = _never
     given: dict[Question, Answer] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -58,6 +77,9 @@ class Answers:
             return found
 
     def answer(self, question: Question) -> Answer:
+        """Raises TookTooLong once the request's time is over: no flow can go on without an answer."""
+        if self.expired():
+            raise TookTooLong("The workspace took too long to read: make it smaller, or raise STRATA_REQUEST_SECONDS.")
         with self.lock:
             if question not in self.given:
                 self.given[question] = self._asked(question)
@@ -82,7 +104,7 @@ class Wanted:
 
 async def gather(workspace: Workspace, request: Request, known: Known, wanted: Wanted) -> Facts:
     """The facts of one turn. The layers are gathered in parallel; none needs another."""
-    answers = Answers(workspace)
+    answers = Answers(workspace, known.deadline())
     plan = await asyncio.to_thread(_plan, answers, request, known, wanted)
     git = asyncio.create_task(asyncio.to_thread(_git, workspace, plan, wanted))
     style = asyncio.create_task(asyncio.to_thread(_style, answers, plan, request, known, wanted))
@@ -117,7 +139,7 @@ async def gather_attachments(
     """What loads up front, and what the touched files bring beside it."""
 
     def gathered() -> tuple[Memory, Attached]:
-        answers = Answers(workspace)
+        answers = Answers(workspace, known.deadline())
         plan = _plan(answers, request, known, wanted)
         return _memory(answers, plan, request, wanted)
 

@@ -55,7 +55,8 @@ class Guard:
 
     def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> Problem | None:
         is_open = scope["path"] in OPEN_PATHS
-        if not is_open and _host_name(headers.get(b"host", b"")) not in self.hosts:
+        named = {_host_name(value) for name, value in scope["headers"] if name == b"host"} or {""}
+        if not is_open and not named <= self.hosts:
             return HostRefused("Call it by localhost or 127.0.0.1, or name this host in STRATA_ALLOWED_HOSTS.")
         if not self.keys and not _is_loopback(scope.get("client")):
             return CallerRefused("No API key is configured: call from the same machine, or set STRATA_API_KEYS.")

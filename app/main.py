@@ -49,6 +49,8 @@ def build_contexts(settings: Settings) -> Contexts:
             prose=load_prose(),
             markdown=MarkdownReader(),
             limits=Limits(settings.max_rules, settings.max_includes, settings.max_memory_bytes),
+            request_seconds=settings.request_seconds,
+            clock=time.monotonic,
             window_override=settings.max_context_tokens,
         ),
         store=ProcessStore(settings.max_sessions, settings.session_idle_seconds, time.monotonic),

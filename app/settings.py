@@ -75,6 +75,7 @@ class Settings(BaseSettings):
     max_includes: Annotated[int, Field(ge=1)] = 1_000
     max_sessions: Annotated[int, Field(ge=1)] = 10_000
     session_idle_seconds: Annotated[float, Field(gt=0)] = 12 * 3600
+    request_seconds: Annotated[float, Field(gt=0)] = 20
     git_timeout_seconds: Annotated[float, Field(gt=0)] = 5
     max_context_tokens: Annotated[int, Field(ge=1)] | None = None
     log_level: Literal["debug", "info", "warning", "error", "critical"] = "info"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -27,7 +28,7 @@ from app.cli.asking import (
 )
 from app.cli.finding import listed
 from app.cli.serving import announce, listen, serve_here, serve_in_workers
-from app.cli.telling import STYLES, Line, explained
+from app.cli.telling import STYLES, Line, explained, printable
 from app.main import create_app
 from app.settings import CONFIG, Settings
 from app.wire.answers import to_bytes
@@ -163,9 +164,12 @@ def openapi() -> None:
 
 
 def _tell(lines: Iterable[Line]) -> None:
-    colour = sys.stdout.isatty()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal may not have every letter of a path
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     for line in lines:
-        typer.echo(typer.style(line.text, **STYLES[line.style]) if colour else line.text)
+        text = printable(line.text)
+        typer.echo(typer.style(text, **STYLES[line.style]) if colour else text)
 
 
 def _asked(

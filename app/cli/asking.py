@@ -14,6 +14,7 @@ import orjson
 import typer
 from pydantic import ValidationError
 
+from app.cli.telling import printable
 from app.errors import Problem
 from app.main import build_contexts, scans, server_facts
 from app.settings import ConfigFileError, Settings
@@ -134,7 +135,7 @@ def _is_missed(row: dict[str, Any]) -> bool:
 def told(row: dict[str, Any]) -> str:
     """One line on a row for standard error."""
     place = f"{row['parent']}, line {row['line']}: " if row["line"] else ""
-    return f"{place}{row['path']}: {row['reason']}. {row['hint'] or ''}".rstrip()
+    return printable(f"{place}{row['path']}: {row['reason']}. {row['hint'] or ''}".rstrip())
 
 
 def put(data: bytes) -> None:

@@ -70,6 +70,7 @@ def _uvicorn(app: Any, workers: int = 1) -> uvicorn.Config:
         log_level="warning",
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         ws="none",
     )
 

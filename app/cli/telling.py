@@ -28,13 +28,18 @@ class Line:
     style: Style = "plain"
 
 
+def printable(text: str) -> str:
+    """``text`` without what a terminal would obey: names of files and words of hints come from the workspace."""
+    return "".join(one if one.isprintable() else f"\\x{ord(one):02x}" for one in text)
+
+
 def explained(values: Mapping[str, Any], cwd: str, *, everything: bool = False) -> Iterator[Line]:
     """Lines for a context answer. ``everything``: also what was looked for and is simply not there."""
     tokens, compaction = values["tokens"]["used"], values["compaction"]
     yield Line(f"{cwd} with {values['request']['model']}", "heading")
     yield Line(f"{tokens:,} tokens of {compaction['window']:,} ({compaction['percent_of_window']} %)", "faint")
     yield from _loaded(values["memory"]["files"], values["memory"]["report"], cwd)
-    yield from _attached(values["memory"]["attachments"], cwd)
+    yield from _attached(values["memory"]["attachments"], values["memory"]["report"], cwd)
     rows = [row for row in values["memory"]["report"] if row["verdict"] != "loaded"]
     absent = [row for row in rows if row["reason"] == "not_found" and not row["parent"]]
     withheld = [row for row in rows if row["verdict"] == "withheld"]
@@ -51,7 +56,7 @@ def explained(values: Mapping[str, Any], cwd: str, *, everything: bool = False) 
 
 
 def _loaded(files: Sequence[Mapping[str, Any]], report: Sequence[Mapping[str, Any]], cwd: str) -> Iterator[Line]:
-    hints = {row["path"]: row["hint"] for row in report if row["verdict"] == "loaded" and row["hint"]}
+    hints = _hints_of_loaded(report)
     yield Line()
     yield Line("Loads, in this order", "heading")
     if not files:
@@ -64,13 +69,20 @@ def _loaded(files: Sequence[Mapping[str, Any]], report: Sequence[Mapping[str, An
             yield Line(f"{indent}  {hints[file['path']]}", "hint")
 
 
-def _attached(files: Sequence[Mapping[str, Any]], cwd: str) -> Iterator[Line]:
+def _attached(files: Sequence[Mapping[str, Any]], report: Sequence[Mapping[str, Any]], cwd: str) -> Iterator[Line]:
+    hints = _hints_of_loaded(report)
     if files:
         yield Line()
         yield Line("Arrives with the touched files", "heading")
     for file in files:
         yield Line(f"  {_short(file['path'], cwd):<60} {file['type']:<8} {file['tokens']:>7,}", "good")
         yield Line(f"    {file['reason'].replace('_', ' ')}, brought by {_short(file['trigger'], cwd)}", "faint")
+        if file["path"] in hints:
+            yield Line(f"    {hints[file['path']]}", "hint")
+
+
+def _hints_of_loaded(report: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    return {row["path"]: row["hint"] for row in report if row["verdict"] == "loaded" and row["hint"]}
 
 
 def _listed(title: str, rows: Sequence[Mapping[str, Any]], style: Style, cwd: str) -> Iterator[Line]:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """For all files of one request together: entries of rules folders, includes looked up, bytes read."""
+    """For all files of one request together: entries of rules folders, includes looked up, bytes, rules' patterns."""
 
     rules: int = 5_000
     includes: int = 1_000
     memory_bytes: int = 16 * 1024 * 1024
+    patterns: int = 20_000
 
 
 @dataclass(slots=True)
@@ -21,10 +22,11 @@ class Allowance:
     rules: int
     includes: int
     memory_bytes: int
+    patterns: int
 
     @classmethod
     def of(cls, limits: Limits) -> Allowance:
-        return cls(limits.rules, limits.includes, limits.memory_bytes)
+        return cls(limits.rules, limits.includes, limits.memory_bytes, limits.patterns)
 
     def take_rule(self) -> bool:
         self.rules -= 1
@@ -33,6 +35,10 @@ class Allowance:
     def take_include(self) -> bool:
         self.includes -= 1
         return self.includes >= 0
+
+    def take_patterns(self, count: int) -> bool:
+        self.patterns -= count
+        return self.patterns >= 0
 
     def take_bytes(self, size: int) -> bool:
         """A file that does not fit leaves the rest for smaller ones."""

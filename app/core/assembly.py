@@ -13,7 +13,7 @@ from app.core.budget import CompactionState, compaction_state, option_notices
 from app.core.configuration import Configuration
 from app.core.dynamic_sections import mcp_texts
 from app.core.facts import GitFacts, Json, Message, Notice, OutputStyle, Request
-from app.core.late import Late, late_attachment, late_date, place_in
+from app.core.late import Late, late_attachments, late_date, places
 from app.core.markers import Planned, plan_markers
 from app.core.memory import Memory
 from app.core.message import UserContext
@@ -109,7 +109,13 @@ def assemble(facts: Facts, remembered: Remembered) -> Assembly:
         tokens=used,
         window=size,
         compaction=compaction_state(used.used, size, facts.model, request.tokens),
-        notices=(*facts.notices, *facts.memory.notices, *option_notices(request.tokens), *planned.notices),
+        notices=(
+            *_empty_notices(request.messages),
+            *facts.notices,
+            *facts.memory.notices,
+            *option_notices(request.tokens),
+            *planned.notices,
+        ),
         remember=replace(
             remembered,
             told_date=request.date,
@@ -160,21 +166,33 @@ def _new_late(facts: Facts, remembered: Remembered) -> tuple[Late, ...]:
     """What joins the conversation on this turn: a changed date, then what the touched files brought."""
     request = facts.request
     date = [late_date(request.date, request.messages)] if request.date != remembered.told_date else []
-    return (*date, *(late_attachment(file, request.messages, request.client.cwd) for file in facts.attached.files))
+    return (*date, *late_attachments(facts.attached.files, request.messages, request.client.cwd))
 
 
 def _messages(context: UserContext, messages: Sequence[Message], late: Sequence[Late]) -> list[Json]:
     """The API's messages: the user context, then the conversation with late texts at their places."""
-    found: list[Json] = []
-    if context.text:
-        found.append(_user([context.text]))
-    for index in range(len(messages) + 1):
-        here = [one.text for one in late if place_in(messages, one) == index]
-        if here:
-            found.append(_user(here))
-        if index < len(messages):
-            found.append(_api_message(messages[index]))
+    found: list[Json] = [_user([context.text])] if context.text else []
+    there = places(messages, late)
+    for index, message in enumerate(messages):
+        if index in there:
+            found.append(_user(there[index]))
+        found.append(_api_message(message))
+    if len(messages) in there:
+        found.append(_user(there[len(messages)]))
     return found
+
+
+def _empty_notices(messages: Sequence[Message]) -> Iterator[Notice]:
+    """A word on each of the caller's messages that the API refuses for saying nothing."""
+    for index, message in enumerate(messages):
+        content = message.content
+        blank = [block for block in ([] if isinstance(content, str) else content) if _is_blank(block)]
+        if blank or not (content.strip() if isinstance(content, str) else content):
+            yield Notice("empty_text", "The API takes no empty text: leave it out.", f"messages[{index}]")
+
+
+def _is_blank(block: Json) -> bool:
+    return block.get("type") == "text" and not str(block.get("text", "")).strip()
 
 
 def _user(blocks: Sequence[str]) -> Json:

@@ -88,6 +88,9 @@ class DocumentReader:
             advice.append(
                 f"Line {reading.open_fence_line + front.lines}: a code fence never closes; what follows is code."
             )
+        if reading.long_line is not None:
+            line = reading.long_line + front.lines
+            advice.append(f"Line {line} is too long: includes in it are not looked for.")
         return Document(
             raw=raw,
             text=reading.text,

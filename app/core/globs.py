@@ -13,6 +13,10 @@ from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 MOST_BRACES = 200
 """Braces in one pattern beyond which it is not expanded: the expander is recursive."""
 
+LONGEST = 1024
+MOST_SETS = 64
+"""Characters and sets of a pattern beyond which it counts as unreadable."""
+
 _ANY_FOLDER = "(?P<ps_d>/)"
 _BRACKET = "\\]"
 _STARS = re.compile(r"(?:(?<=/)|^)\*{3,}(?=/|$)")
@@ -55,6 +59,8 @@ class Pattern:
 
 def compiled(glob: str) -> Pattern | None:
     """The pattern, or None when it cannot be read or is empty. Upper and lower case differ."""
+    if len(glob) > LONGEST or glob.count("[") > MOST_SETS:
+        return None
     options = re2.Options()
     options.log_errors = False
     try:

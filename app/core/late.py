@@ -11,6 +11,8 @@ from app.core.message import attachment_text, date_change_text
 from app.core.paths import paths_for
 from app.core.tokens import bytes_per_token
 
+LONGEST_PATH = 4096
+
 
 @dataclass(frozen=True, slots=True)
 class Late:
@@ -30,11 +32,14 @@ def late_date(date: str, messages: Sequence[Message]) -> Late:
     return Late(end(messages), "date_change", date_change_text(date))
 
 
-def late_attachment(file: MemoryFile, messages: Sequence[Message], cwd: str) -> Late:
-    """An attachment stands behind the result of the tool call that touched its file, else behind everything."""
-    at = _behind_result(file.trigger, messages, cwd) if file.trigger else None
-    place = end(messages) if at is None else at
-    return Late(place, f"attachment:{file.path}", attachment_text(file), bytes_per_token(file.path), file.real)
+def late_attachments(files: Sequence[MemoryFile], messages: Sequence[Message], cwd: str) -> Iterator[Late]:
+    """Attachments, each behind the result of the tool call that touched its file, else behind everything."""
+    results = _results(messages, cwd) if files else {}
+    paths = paths_for(cwd)
+    for file in files:
+        behind = results.get(paths.join(cwd, file.trigger)) if file.trigger else None
+        at = end(messages) if behind is None else _past(behind, messages)
+        yield Late(at, f"attachment:{file.path}", attachment_text(file), bytes_per_token(file.path), file.real)
 
 
 def end(messages: Sequence[Message]) -> int:
@@ -42,32 +47,47 @@ def end(messages: Sequence[Message]) -> int:
     return len(messages) - 1 if messages and messages[-1].role == "assistant" else len(messages)
 
 
-def _behind_result(path: str, messages: Sequence[Message], cwd: str) -> int | None:
+def places(messages: Sequence[Message], late: Sequence[Late]) -> Mapping[int, list[str]]:
+    """Late texts by the number of messages they stand behind, in a conversation that may have been cut since.
+
+    None stands before a tool's result or between the fragments of one answer.
+    """
+    found: dict[int, list[str]] = {}
+    for one in late:
+        found.setdefault(_past(min(one.at, end(messages)), messages), []).append(one.text)
+    return found
+
+
+def _results(messages: Sequence[Message], cwd: str) -> Mapping[str, int]:
+    """Where the first result of a call that names a path stands, by the absolute path."""
     paths = paths_for(cwd)
-    touched = paths.join(cwd, path)
-    calls = {
-        block.get("id")
-        for message in messages
-        for block in _blocks(message, "tool_use")
-        if isinstance(block.get("input"), Mapping)
-        and any(isinstance(one, str) and paths.join(cwd, one) == touched for one in block["input"].values())
-    }
+    calls: dict[str, list[str]] = {}
+    found: dict[str, int] = {}
     for index, message in enumerate(messages):
-        if any(block.get("tool_use_id") in calls for block in _blocks(message, "tool_result")):
-            return _past_results(index, messages)
-    return None
+        for block in _blocks(message, "tool_use"):
+            if isinstance(block.get("id"), str) and isinstance(block.get("input"), Mapping):
+                named = [one for one in block["input"].values() if isinstance(one, str) and len(one) <= LONGEST_PATH]
+                calls[block["id"]] = [paths.join(cwd, one) for one in named]
+        for block in _blocks(message, "tool_result"):
+            answered = block.get("tool_use_id")
+            for path in calls.get(answered, []) if isinstance(answered, str) else []:
+                found.setdefault(path, index)
+    return found
 
 
-def place_in(messages: Sequence[Message], late: Late) -> int:
-    """Where a late text stands in a conversation that may have been cut since: never before a tool's result."""
-    return _past_results(min(late.at, len(messages)), messages)
-
-
-def _past_results(index: int, messages: Sequence[Message]) -> int:
-    """Behind all results of the turn: the API takes no text before one of them."""
-    while index < len(messages) and any(_blocks(messages[index], "tool_result")):
+def _past(index: int, messages: Sequence[Message]) -> int:
+    """Behind all results of the turn, and behind an answer that came in fragments."""
+    while index < len(messages) and (_has_result(messages[index]) or _goes_on(index, messages)):
         index += 1
     return index
+
+
+def _has_result(message: Message) -> bool:
+    return any(_blocks(message, "tool_result"))
+
+
+def _goes_on(index: int, messages: Sequence[Message]) -> bool:
+    return index > 0 and messages[index - 1].role == messages[index].role == "assistant"
 
 
 def _blocks(message: Message, kind: str) -> Iterator[Json]:

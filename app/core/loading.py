@@ -36,6 +36,7 @@ class Loading:
         self.rows: list[Row] = []
         self.allowance = Allowance.of(plan.limits)
         self.excluding: set[ExcludeGlob] = set()
+        self._rules: dict[str, list[Candidate]] = {}
         self._conditions: dict[tuple[str, ...], Condition] = {}
 
     def file(self, candidate: Candidate) -> Flow[list[MemoryFile]]:
@@ -52,6 +53,9 @@ class Loading:
         document = yield from self._document(candidate, node)
         if document is None:
             return []
+        if document.globs and not self._affords(document.globs):
+            self._tell(candidate, "withheld", "budget", "The rules of this request have too many patterns in all.")
+            return []
         if document.globs and not self._meets(document.globs, base, touched):
             self._withhold(candidate, document, base)
             return []
@@ -59,6 +63,11 @@ class Loading:
 
     def rules_below(self, folder: str, level: Level) -> Flow[list[Candidate]]:
         """The rule files of a rules folder: sorted by name, a folder's content at its place, cycles ended."""
+        if folder not in self._rules:
+            self._rules[folder] = yield from self._rules_found(folder, level)
+        return self._rules[folder]
+
+    def _rules_found(self, folder: str, level: Level) -> Flow[list[Candidate]]:
         found: list[Candidate] = []
         visited: set[str] = set()
         pending = [folder]
@@ -102,7 +111,7 @@ class Loading:
     def _document(self, candidate: Candidate, node: Node) -> Flow[Document | None]:
         refusal = self._refusal(candidate, node)
         if refusal is None and not self.allowance.take_bytes(node.size):
-            refusal = "budget", "All files of a request together are too large (STRATA_MAX_MEMORY_BYTES).", "skipped"
+            refusal = "budget", _TOO_LARGE, "skipped"
         content = (yield from read(node.real)) if refusal is None else Content(None)
         document = self.plan.reader.read(content.data) if content.data is not None else None
         if document is None:
@@ -221,7 +230,9 @@ class Loading:
 
     def _ignore_mentions(self, file: MemoryFile, document: Document) -> None:
         folder = self.plan.paths.parent(file.real)
-        for mention in document.mentions:
+        for mention in _once_each(document.mentions):
+            if not self.allowance.take_include():
+                break
             tried = next(targets(mention, folder, self.plan.client.home, self.plan.paths), None)
             if tried:
                 self.add(tried, "skipped", "includes_not_followed", parent=file.path, line=mention.line, tried=tried)
@@ -229,6 +240,9 @@ class Loading:
     def _meets(self, globs: tuple[str, ...], base: str, touched: Touched | None) -> bool:
         relative = self.plan.paths.relative(touched.real, base) if touched else None
         return relative is not None and self._condition(globs).met_by(relative)
+
+    def _affords(self, globs: tuple[str, ...]) -> bool:
+        return globs in self._conditions or self.allowance.take_patterns(len(globs))
 
     def _condition(self, globs: tuple[str, ...]) -> Condition:
         if globs not in self._conditions:
@@ -241,6 +255,7 @@ class Loading:
         self._tell(candidate, "withheld", reason, _sentences((*document.advice_for(is_rule=True), *advice)))
 
 
+_TOO_LARGE = "It is larger than what this request may still read (STRATA_MAX_FILE_BYTES, STRATA_MAX_MEMORY_BYTES)."
 _CONSENT = (
     "It lies outside the working directory and its repository: set memory.allow_external_includes once the user agrees."
 )

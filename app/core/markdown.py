@@ -11,10 +11,12 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+LONGEST_RUN = 8 * 1024
+"""Characters that the inline parser is given at once."""
+
 DEEPEST = 100
 """Blocks nested deeper than this are read as text: the parser is recursive."""
 
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _MENTION = re.compile(r"(?:^|(?<=\s))@(?P<path>(?:\\ |\S)+)")
 _SPACED = re.compile(r"[^\S\r\n]+(?P<more>[^\s@]\S*\.\w+)")
@@ -37,6 +39,7 @@ class Reading:
     mentions: tuple[Mention, ...] = ()
     open_comment_line: int | None = None
     open_fence_line: int | None = None
+    long_line: int | None = None
 
 
 class MarkdownReader:
@@ -59,6 +62,7 @@ class MarkdownReader:
             mentions=tuple(self._mentions(tokens, references)) if "@" in text else (),
             open_comment_line=_open_comment(tokens),
             open_fence_line=_open_fence(lines, tokens),
+            long_line=_long_line(tokens),
         )
 
     def _mentions(self, tokens: Sequence[Token], references: dict[str, Any]) -> Iterator[Mention]:
@@ -67,11 +71,12 @@ class MarkdownReader:
                 continue
             line = token.map[0] + 1
             if token.type == "inline":
-                children = self._whole.parseInline(token.content, references)[0].children or []
-                for mention in _placed(_mentions_inline(children, 0), token.content):
-                    yield replace(mention, line=line + mention.line)
+                for start, run in _runs(token.content):
+                    children = self._whole.parseInline(run, references)[0].children or []
+                    for mention in _placed(_mentions_inline(children, 0), run):
+                        yield replace(mention, line=line + start + mention.line)
             elif token.type == "html_block" and _is_comment(token.content) and "-->" in token.content:
-                yield from _mentions_in(_COMMENT.sub(lambda cut: "\n" * cut[0].count("\n"), token.content), line)
+                yield from _mentions_in("".join(_around_comments(token.content, keep_lines=True)), line)
 
 
 def _parser() -> MarkdownIt:
@@ -92,7 +97,7 @@ def _without_comments(lines: Sequence[str], tokens: Sequence[Token]) -> str:
             continue
         start, end = token.map
         block = "".join(lines[start:end])
-        rest = _COMMENT.sub("", block)
+        rest = "".join(_around_comments(block, keep_lines=False))
         if rest == block:
             continue
         kept.extend(lines[at:start])
@@ -104,6 +109,53 @@ def _without_comments(lines: Sequence[str], tokens: Sequence[Token]) -> str:
             at += 1
     kept.extend(lines[at:])
     return "".join(kept)
+
+
+def _around_comments(text: str, *, keep_lines: bool) -> Iterator[str]:
+    """The text with its closed comments cut out; ``keep_lines``: their line ends stay."""
+    at = 0
+    while True:
+        start = text.find("<!--", at)
+        end = text.find("-->", start + len("<!--")) if start >= 0 else -1
+        if end < 0:
+            break
+        yield text[at:start]
+        at = end + len("-->")
+        if keep_lines:
+            yield "\n" * text.count("\n", start, at)
+    yield text[at:]
+
+
+def _runs(text: str) -> Iterator[tuple[int, str]]:
+    """A paragraph in runs of whole lines, none longer than LONGEST_RUN, each with its first line from 0.
+
+    The inline parser's cost is not linear. What spans two runs, such as a code span, is not seen; a line that is
+    longer by itself is left out.
+    """
+    run: list[str] = []
+    start = size = 0
+    for index, line in enumerate(text.split("\n")):
+        if run and size + _weight(line) > LONGEST_RUN:
+            yield start, "\n".join(run)
+            run, start, size = [], index, 0
+        run.append(line if _weight(line) <= LONGEST_RUN else "")
+        size += _weight(run[-1]) + 1
+    yield start, "\n".join(run)
+
+
+def _weight(line: str) -> int:
+    """Characters, with opening brackets counted for what they cost: each is tried against all that follow."""
+    return len(line) + 15 * line.count("[")
+
+
+def _long_line(tokens: Sequence[Token]) -> int | None:
+    """The first line of text that is too long to be looked through for includes."""
+    for token in tokens:
+        if token.type == "inline" and token.map and _weight(token.content) > LONGEST_RUN:
+            for index, line in enumerate(token.content.split("\n")):
+                if _weight(line) > LONGEST_RUN and "@" in line:
+                    return token.map[0] + 1 + index
+    return None
 
 
 def _open_comment(tokens: Sequence[Token]) -> int | None:
@@ -129,9 +181,9 @@ def _open_fence(lines: Sequence[str], tokens: Sequence[Token]) -> int | None:
 def _placed(mentions: Iterator[Mention], content: str) -> Iterator[Mention]:
     """The mentions on their lines (from 0): the parser loses line ends inside code spans and link titles."""
     starts = [0, *(found.end() for found in re.finditer("\n", content))]
-    lost = 0
+    lost = at = 0
     for mention in mentions:
-        at = content.find(f"@{mention.path}", starts[mention.line + lost])
+        at = content.find(f"@{mention.path}", max(at, starts[mention.line + lost]))
         lost = bisect_right(starts, at) - 1 - mention.line
         yield replace(mention, line=mention.line + lost)
 

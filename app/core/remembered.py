@@ -15,9 +15,10 @@ from app.core.memory import Memory
 class Remembered:
     """One session's state. ``workspace`` says which workspace it belongs to.
 
-    ``date`` is when it began, empty before its first turn; ``model`` is the last one it ran on; ``told_date`` is the last date the model was told; ``style`` the style that
-    was asked for and what was found; ``delivered`` are real paths of attachments; ``files`` is a digest of the files
-    that came with the turn on which memory was read.
+    ``date`` is when it began, empty before its first turn; ``model`` is the last one it ran on; ``told_date`` is the
+    last date the model was told; ``style`` the style that was asked for and what was found; ``delivered`` are real
+    paths of attachments; ``files`` is a digest of the files that came with the turn on which memory was read;
+    ``boundaries`` counts the conversation's compactions.
     """
 
     workspace: str
@@ -31,6 +32,7 @@ class Remembered:
     delivered: tuple[str, ...] = ()
     late: tuple[Late, ...] = ()
     files: str = ""
+    boundaries: int = 0
 
     def rewound(self, messages: int) -> Remembered:
         """The session once the conversation was taken back to so many messages: what stood behind them is gone."""

@@ -12,6 +12,10 @@ from app.core.globs import Pattern, compiled, expanded
 MOST_PATTERNS = 1000
 MOST_CHARACTERS = 4 * 1024 * 1024
 
+MOST_NAMED = 3
+LONGEST_NAMED = 100
+"""How many faulty patterns of a rule a hint names, and how many characters of each."""
+
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 
@@ -114,17 +118,24 @@ def can_never_match(glob: str, base: str) -> bool:
 def _instead(glob: str, base: str) -> str:
     bare = glob.removeprefix("!")
     if bare.startswith("./") and not can_never_match(bare[2:], base):
-        return f"write {bare[2:]}"
+        return f"write {_short(bare[2:])}"
     return f"write it relative to {base}, without dots"
+
+
+def _short(glob: str) -> str:
+    return glob if len(glob) <= LONGEST_NAMED else f"{glob[:LONGEST_NAMED]}…"
 
 
 def waiting(globs: tuple[str, ...], invalid: tuple[str, ...], base: str) -> tuple[str, tuple[str, ...]]:
     """Why a rule whose condition is not met waits, and what is wrong with its patterns: a reason and sentences."""
     hopeless = tuple(glob for glob in globs if glob not in invalid and can_never_match(glob, base))
     advice = (
-        *(f"The pattern {glob} cannot be read." for glob in invalid),
-        *(f"The pattern {glob} never matches: {_instead(glob, base)}." for glob in hopeless),
+        *(f"The pattern {_short(glob)} cannot be read." for glob in invalid[:MOST_NAMED]),
+        *(f"The pattern {_short(glob)} never matches: {_instead(glob, base)}." for glob in hopeless[:MOST_NAMED]),
     )
+    left = len(invalid[MOST_NAMED:]) + len(hopeless[MOST_NAMED:])
+    if left:
+        advice = (*advice, f"So it is with {left:,} more.")
     if len(invalid) == len(globs):
         return "pattern_invalid", advice
     return ("pattern_never_matched" if len(invalid) + len(hopeless) == len(globs) else "condition_not_met"), advice

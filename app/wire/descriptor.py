@@ -14,15 +14,18 @@ from app.workspaces.inline import Binary, Folder, InlineFile, Link, Text
 from app.workspaces.opening import CommitSource, InlineSource, LocalSource, Source
 
 LONGEST_PATH = 4096
+DEEPEST_PATH = 256
 
 
-def _without_nul(path: str) -> str:
+def _plausible(path: str) -> str:
+    if path.count("/") + path.count("\\") > DEEPEST_PATH:
+        raise ValueError(f"a path may lie at most {DEEPEST_PATH} folders deep")
     if "\0" in path:
         raise ValueError("this cannot hold a NUL character")
     return path
 
 
-Path = Annotated[str, Field(min_length=1, max_length=LONGEST_PATH), AfterValidator(_without_nul)]
+Path = Annotated[str, Field(min_length=1, max_length=LONGEST_PATH), AfterValidator(_plausible)]
 
 
 def _absolute(path: str) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from collections.abc import Mapping
+from contextlib import ExitStack
 
 from app.core.facts import Content, GitFacts, GitRoots, Kind, Node
 from app.core.paths import Paths
 from app.errors import InvalidRequest, WorkspaceNotFound
+from app.workspaces.containment import Shown, shown
 from app.workspaces.fence import SERVER_PATHS, Fence
 from app.workspaces.inline import bounded
 from app.workspaces.local import LocalWorkspace
@@ -15,15 +18,15 @@ from app.workspaces.objects import Objects, TreeEntry, parse_tree
 from app.workspaces.program import (
     BRANCHES,
     REFS,
-    USER,
     GitProgram,
     default_branch,
     detached,
     lines_of,
     log_of,
     text_of,
+    user_of,
 )
-from app.workspaces.repository import Repository, is_contained, named_repository
+from app.workspaces.repository import named_repository
 from app.workspaces.resolving import Entry, Resolver, is_text, refused
 
 S_IFGITLINK = 0o160000  # a submodule
@@ -31,6 +34,7 @@ TREE_LIMIT_BYTES = 16_777_216
 LINK_LIMIT_BYTES = 4_096
 CONFIG_LIMIT_BYTES = 1_048_576
 MOUNT = "/repo"
+_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 class GitWorkspace:
@@ -57,9 +61,12 @@ class GitWorkspace:
         self._mount = self.paths.normal(mount)
         self._limit = max_file_bytes
         self._program = program
-        self._repository = _opened_repository(repository, fence, program)
-        self._commit, self._branch = self._resolved(ref)
-        self._objects = Objects(self._repository, program)
+        self._folder = program.open(_repository_shown(repository, fence, program))
+        with ExitStack() as on_failure:
+            on_failure.callback(self._folder.close)
+            self._commit, self._branch = self._resolved(ref)
+            on_failure.pop_all()
+        self._objects = Objects(self._folder, program)
         self._trees: dict[str, Mapping[str, TreeEntry]] = {}  # by real path
         self._files: dict[str, str] = {}  # ids by real path
         self._resolver = Resolver(self.paths, self._entry)
@@ -94,14 +101,15 @@ class GitWorkspace:
         roots = self.roots(cwd)
         if roots is None:
             return None
-        queries = (REFS, log_of(self._commit), USER)
-        refs, log, user = self._program.ask(self._repository, queries, self._repository.git_dir)
+        queries = (REFS, log_of(self._commit), user_of(self._folder))
+        refs, log, user = self._program.ask(self._folder, queries)
         branch = self._branch or detached(lines_of(log))
         default = default_branch(lines_of(refs), self._branch)
         return GitFacts(roots, branch, default, status="", log=lines_of(log), user=text_of(user) or None)
 
     def close(self) -> None:
         self._objects.close()
+        self._folder.close()
 
     def _is_mounted(self, real: str) -> bool:
         return self.paths.within(real, self._mount)
@@ -115,9 +123,9 @@ class GitWorkspace:
             raise missing
         verify = ("rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}")
         full_name = ("rev-parse", "--symbolic-full-name", "--verify", "--end-of-options", ref)
-        commit, name = self._program.ask(self._repository, (verify, full_name), self._repository.git_dir)
-        found = text_of(commit)
-        if not found:
+        commit, name = self._program.ask(self._folder, (verify, full_name))
+        found = text_of(commit) or ""
+        if not _ID.fullmatch(found):  # "^HEAD" is answered with "^" and an id
             raise missing
         full = text_of(name) or ""
         return found, full.removeprefix(BRANCHES) if full.startswith(BRANCHES) else None
@@ -166,12 +174,13 @@ class GitWorkspace:
         return target if is_text(target) else ""
 
 
-def _opened_repository(path: str, fence: Fence, program: GitProgram) -> Repository:
+def _repository_shown(path: str, fence: Fence, program: GitProgram) -> Shown:
     server = LocalWorkspace(fence, SERVER_PATHS, CONFIG_LIMIT_BYTES, program)
     found = named_repository(server, path)
-    if found is None or not is_contained(server, found):
+    parts = None if found is None else shown(server, found)
+    if parts is None:
         raise WorkspaceNotFound(
             f"There is no git repository at {path} that this service may read. "
             "Give the path of a repository inside the service's roots (STRATA_ROOTS)."
         )
-    return found
+    return parts

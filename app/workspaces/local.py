@@ -10,9 +10,10 @@ from contextlib import contextmanager
 
 from app.core.facts import Content, GitFacts, GitRoots, Kind, Node
 from app.core.paths import Paths
+from app.workspaces.containment import shown
 from app.workspaces.fence import Fence
 from app.workspaces.program import GitProgram
-from app.workspaces.repository import find_repository, is_contained
+from app.workspaces.repository import find_repository
 from app.workspaces.resolving import Entry, Resolver, is_text, refused
 
 _OPENING = (
@@ -80,9 +81,10 @@ class LocalWorkspace:
         repository = find_repository(self, cwd)
         if repository is None:
             return None
-        if not is_contained(self, repository):
+        parts = shown(self, repository)
+        if parts is None:
             return GitFacts(roots=repository.roots)
-        return self._program.snapshot(repository, self.look(cwd).real)
+        return self._program.snapshot(parts, self.look(cwd).real)
 
     def close(self) -> None:
         pass

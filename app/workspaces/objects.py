@@ -14,8 +14,8 @@ from typing import IO
 
 from app.errors import GitUnavailable
 from app.workspaces.collecting import stop
+from app.workspaces.git_folder import GitFolder
 from app.workspaces.program import GitProgram, Query
-from app.workspaces.repository import Repository
 
 _CHUNK_BYTES = 65_536
 _BATCH: Query = ("cat-file", "--batch-command")
@@ -65,8 +65,8 @@ class Objects:
     Raises GitUnavailable when git cannot be started, ends, or does not answer in time.
     """
 
-    def __init__(self, repository: Repository, program: GitProgram) -> None:
-        self._repository = repository
+    def __init__(self, folder: GitFolder, program: GitProgram) -> None:
+        self._folder = folder
         self._program = program
         self._process: subprocess.Popen[bytes] | None = None
         self._unread = bytearray()
@@ -89,9 +89,7 @@ class Objects:
 
     def _ask(self, command: str, name: str) -> Described | None:
         if self._process is None:
-            self._process = self._program.start(
-                self._repository, _BATCH, self._repository.git_dir, stdin=subprocess.PIPE
-            )
+            self._process = self._program.start(self._folder, _BATCH, self._folder.path, stdin=subprocess.PIPE)
         try:
             os.write(_descriptor(self._process.stdin), f"{command} {name}\n".encode())
         except OSError as error:

@@ -1,7 +1,7 @@
 """The git program, run so that a repository made by a stranger can neither run nor reach anything.
 
-Needs git 2.36 or later. Nothing but the repository's own configuration is read, and what in it names a command or
-another place is overruled.
+Needs git 2.36 or later. It works in a folder of this service's own, so that the only configuration it follows is ours,
+whatever happens to the repository's meanwhile.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import os
 import subprocess
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 
 from app.core.facts import GitFacts
 from app.errors import GitUnavailable
 from app.workspaces.collecting import Output, collect, stop
-from app.workspaces.repository import Repository
+from app.workspaces.containment import Shown
+from app.workspaces.git_folder import GitFolder, git_folder
 
 Setting = tuple[str, str]
 Query = tuple[str, ...]
@@ -38,9 +40,7 @@ SETTINGS: tuple[Setting, ...] = (
     ("i18n.logOutputEncoding", "UTF-8"),
 )
 BRANCH: Query = ("symbolic-ref", "--short", "-q", "HEAD")
-USER: Query = ("config", "--no-includes", "user.name")
 STATUS: Query = ("status", "--short", "--ignore-submodules=all")
-KEYS: Query = ("config", "--list", "--name-only", "-z")
 REMOTE_HEAD = "refs/remotes/origin/HEAD"
 REMOTE_BRANCHES = "refs/remotes/origin/"
 BRANCHES = "refs/heads/"
@@ -58,6 +58,10 @@ def log_of(commit: str) -> Query:
     return ("log", "--oneline", "-n", "5", "--no-decorate", "--no-show-signature", "--no-color", commit, "--")
 
 
+def user_of(folder: GitFolder) -> Query:
+    return ("config", "--no-includes", "--file", folder.their_config, "user.name")
+
+
 @dataclass(frozen=True, slots=True)
 class GitProgram:
     """``executable`` is looked for in PATH. One deadline holds for all queries of a snapshot together."""
@@ -66,44 +70,33 @@ class GitProgram:
     timeout_seconds: float = 5.0
     output_limit_bytes: int = 65_536
 
-    def snapshot(self, repository: Repository, cwd: str) -> GitFacts:
+    def snapshot(self, shown: Shown, cwd: str) -> GitFacts:
         """What git says of the checkout at ``cwd``; a field is None when git gave no answer to it in time."""
-        deadline = time.monotonic() + self.timeout_seconds
-        roots = repository.roots
-        settings = self._disarming(repository, cwd, deadline) if repository.has_checkout else None
-        queries = (BRANCH, REFS, log_of("HEAD"), USER, *(() if settings is None else (STATUS,)))
+        roots = shown.repository.roots
         try:
-            running = self._start_all(repository, queries, cwd, settings or ())
+            with closing(self.open(shown)) as folder:
+                return replace(self._told(folder, cwd), roots=roots)
         except GitUnavailable:
             return GitFacts(roots=roots)
-        branch, refs, log, user, *status = collect(running, deadline, self.output_limit_bytes)
-        current = text_of(branch)
-        return GitFacts(
-            roots=roots,
-            branch=current or detached(lines_of(log)),
-            default_branch=default_branch(lines_of(refs), current),
-            status=text_of(status[0]) if status else None,
-            log=lines_of(log),
-            user=text_of(user) or None,
-        )
 
-    def ask(self, repository: Repository, queries: Sequence[Query], cwd: str) -> tuple[Output, ...]:
+    def open(self, shown: Shown) -> GitFolder:
+        """The folder that git works in; whoever opens it closes it. Raises GitUnavailable when there is no room."""
+        try:
+            return git_folder(shown)
+        except OSError as error:
+            raise GitUnavailable("There is no room for git's temporary files. Make the folder TMPDIR writable.") from error
+
+    def ask(self, folder: GitFolder, queries: Sequence[Query]) -> tuple[Output, ...]:
         """The answers to ``queries``, asked together. Raises GitUnavailable when one is missing at the deadline."""
         deadline = time.monotonic() + self.timeout_seconds
-        outputs = collect(self._start_all(repository, queries, cwd), deadline, self.output_limit_bytes)
+        outputs = collect(self._start_all(folder, queries, folder.path), deadline, self.output_limit_bytes)
         answered = tuple(output for output in outputs if output is not None)
         if len(answered) < len(outputs):
             raise GitUnavailable(f"git did not answer within {self.timeout_seconds:g} seconds. Try again later.")
         return answered
 
     def start(
-        self,
-        repository: Repository,
-        query: Query,
-        cwd: str,
-        *,
-        stdin: int = subprocess.DEVNULL,
-        settings: Sequence[Setting] = (),
+        self, folder: GitFolder, query: Query, cwd: str, *, stdin: int = subprocess.DEVNULL
     ) -> subprocess.Popen[bytes]:
         """One git process, its standard output a pipe. Raises GitUnavailable when it cannot be started."""
         command = [self.executable, "--no-pager", *query]
@@ -112,7 +105,7 @@ class GitProgram:
                 command,
                 bufsize=0,
                 cwd=cwd,
-                env=_environment(repository, (*SETTINGS, *settings)),
+                env=_environment(folder),
                 stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -121,60 +114,55 @@ class GitProgram:
         except OSError as error:
             raise GitUnavailable("The git program cannot be started here. Install git 2.36 or later.") from error
 
-    def _start_all(
-        self, repository: Repository, queries: Sequence[Query], cwd: str, settings: Sequence[Setting] = ()
-    ) -> list[subprocess.Popen[bytes]]:
+    def _told(self, folder: GitFolder, cwd: str) -> GitFacts:
+        deadline = time.monotonic() + self.timeout_seconds
+        queries = (BRANCH, REFS, log_of("HEAD"), user_of(folder), *(() if folder.toplevel is None else (STATUS,)))
+        running = self._start_all(folder, queries, cwd)
+        branch, refs, log, user, *status = collect(running, deadline, self.output_limit_bytes)
+        current = text_of(branch)
+        return GitFacts(
+            branch=current or detached(lines_of(log)),
+            default_branch=default_branch(lines_of(refs), current),
+            status=text_of(status[0]) if status else None,
+            log=lines_of(log),
+            user=text_of(user) or None,
+        )
+
+    def _start_all(self, folder: GitFolder, queries: Sequence[Query], cwd: str) -> list[subprocess.Popen[bytes]]:
         running: list[subprocess.Popen[bytes]] = []
         try:
             for query in queries:
-                running.append(self.start(repository, query, cwd, settings=settings))  # noqa: PERF401 - kept for stop
+                running.append(self.start(folder, query, cwd))  # noqa: PERF401 - kept for stop
         except GitUnavailable:
             for process in running:
                 stop(process)
             raise
         return running
 
-    def _disarming(self, repository: Repository, cwd: str, deadline: float) -> tuple[Setting, ...] | None:
-        """Settings that switch off every filter command of the repository; None when they cannot be known."""
-        config = repository.config
-        if config is not None and not any(word in config.lower() for word in ("filter", "include")):
-            return ()
-        try:
-            (keys,) = collect(self._start_all(repository, (KEYS,), cwd), deadline, self.output_limit_bytes)
-        except GitUnavailable:
-            return None
-        if keys is None or keys.status != 0:
-            return None
-        drivers = {
-            key.removeprefix("filter.").rpartition(".")[0]
-            for key in os.fsdecode(keys.data).split("\0")
-            if key.startswith("filter.")
-        }
-        off = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
-        return tuple((f"filter.{driver}.{key}", value) for driver in sorted(drivers) for key, value in off)
 
-
-def _environment(repository: Repository, settings: Sequence[Setting]) -> dict[str, str]:
+def _environment(folder: GitFolder) -> dict[str, str]:
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": "/nonexistent",
         "LC_ALL": "C",
-        "GIT_DIR": repository.git_dir,
+        "GIT_DIR": folder.path,
+        "GIT_OBJECT_DIRECTORY": folder.objects,
+        "GIT_INDEX_FILE": folder.index,
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_ATTR_NOSYSTEM": "1",
-        "GIT_ALLOW_PROTOCOL": "",  # a repository's protocol.NAME.allow overrules protocol.allow, but not this
+        "GIT_ALLOW_PROTOCOL": "",
         "GIT_NO_LAZY_FETCH": "1",
         "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_TERMINAL_PROMPT": "0",
-        "GIT_CONFIG_COUNT": str(len(settings)),  # not -c: the name of a filter may hold "="
+        "GIT_CONFIG_COUNT": str(len(SETTINGS)),
     }
     if "SYSTEMROOT" in os.environ:
         environment["SYSTEMROOT"] = os.environ["SYSTEMROOT"]
-    if repository.roots is not None and repository.has_checkout:
-        environment["GIT_WORK_TREE"] = repository.roots.toplevel  # else core.worktree may name any folder
-    for number, (key, value) in enumerate(settings):
+    if folder.toplevel is not None:
+        environment["GIT_WORK_TREE"] = folder.toplevel
+    for number, (key, value) in enumerate(SETTINGS):
         environment[f"GIT_CONFIG_KEY_{number}"] = key
         environment[f"GIT_CONFIG_VALUE_{number}"] = value
     return environment

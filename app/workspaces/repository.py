@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from app.core.facts import GitRoots, Kind
+from app.workspaces.configuration import SIZE_LIMIT_BYTES, YES, settings_in, uses_worktree_config
 from app.workspaces.socket import Workspace
 
 _STORE = ("objects", "refs")
-_PARTS = (
-    *_STORE,
-    *("HEAD", "config", "config.worktree", "index", "info", "logs", "packed-refs", "reftable"),
-    *("objects/info", "objects/pack", "refs/heads", "refs/remotes", "refs/tags"),
-)
-_BORROWING_DEPTH = 5  # as git has it
-_SECTION = re.compile(r"\[\s*([\w.-]+)\s*(?:\"[^\"]*\"\s*)?\]\s*")
-_SETTING = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?$")
-_YES = ("true", "yes", "on", "1")
+_POINTER = b"gitdir: "
+_POINTER_LIMIT_BYTES = 4_096
+_DELETE = 0x7F
 
 
 @dataclass(frozen=True, slots=True)
 class Repository:
     """Real paths. ``common_dir`` differs from ``git_dir`` in a linked worktree.
 
-    ``roots`` is None for a repository that was named by its own folder. ``config`` is the text of the repository's
-    configuration, without the files it includes; None when it could not be read.
+    ``roots`` is None for a repository that was named by its own folder.
     """
 
     git_dir: str
     common_dir: str
     roots: GitRoots | None
-    config: str | None = field(repr=False)
 
     @property
     def has_checkout(self) -> bool:
@@ -68,52 +59,71 @@ def named_repository(workspace: Workspace, path: str) -> Repository | None:
     return _described(workspace, node.real, node.real, None)
 
 
-def is_contained(workspace: Workspace, repository: Repository) -> bool:
-    """Whether git, reading ``repository``, stays where ``workspace`` may read: no part leads outside."""
+def place_named(workspace: Workspace, base: str, written: bytes) -> str | None:
+    """Where git finds what one of its files calls ``written``, seen from the real folder ``base``.
+
+    None for what another reader could take for another place: bytes that are not UTF-8, control characters, white
+    space at an end, and ``..`` behind a link or behind what cannot be looked at.
+    """
+    name = _plain(written)
+    if name is None:
+        return None
     paths = workspace.paths
-    parts = (paths.join(folder, part) for folder in (repository.git_dir, repository.common_dir) for part in _PARTS)
-    if any(workspace.look(part).kind is Kind.OUTSIDE for part in parts):
-        return False
-    return _borrows_inside(workspace, paths.join(repository.common_dir, "objects"), _BORROWING_DEPTH)
+    here = base
+    parts = paths.slashed(name).split("/")
+    for position, part in enumerate(parts):
+        if part == ".." and not _is_folder_itself(workspace, here, base):
+            return None
+        here = paths.join(here, paths.separator if position == 0 and not part else part)
+    return here
 
 
-def _borrows_inside(workspace: Workspace, objects: str, depth: int) -> bool:
-    paths = workspace.paths
-    lenders = paths.join(objects, "info", "alternates")
-    kind = workspace.look(lenders).kind
-    if kind is not Kind.FILE:
-        return kind is Kind.MISSING
-    text = _text(workspace, lenders)
-    if text is None or depth == 0:
-        return False
-    for line in text.splitlines():
-        if line.startswith('"'):  # a quoted path; git writes none of its own accord
-            return False
-        if not line or line.startswith("#"):
-            continue
-        lender = workspace.look(paths.join(objects, line))
-        if lender.kind is not Kind.DIRECTORY or not _borrows_inside(workspace, lender.real, depth - 1):
-            return False
-    return True
+def config_text(workspace: Workspace, git_dir: str, common_dir: str) -> str | None:
+    """The repository's own configuration without the files it includes; None when it cannot be read."""
+    own = _config(workspace, common_dir, "config")
+    if own is None or not uses_worktree_config(own):
+        return own
+    more = _config(workspace, git_dir, "config.worktree")
+    return None if more is None else f"{own}\n{more}"
+
+
+def _plain(written: bytes) -> str | None:
+    try:
+        name = written.decode()
+    except UnicodeDecodeError:
+        return None
+    is_plain = all(character >= " " and ord(character) != _DELETE for character in name)
+    return name if name and is_plain and name == name.strip() and len(written) <= _POINTER_LIMIT_BYTES else None
+
+
+def _is_folder_itself(workspace: Workspace, folder: str, base: str) -> bool:
+    if workspace.paths.within(base, folder):  # above a real folder nothing is a link
+        return True
+    node = workspace.look(folder)
+    return node.kind is Kind.DIRECTORY and node.real == folder
 
 
 def _linked(workspace: Workspace, folder: str, file: str) -> Repository | None:
     """The repository that a ``.git`` file points to: a linked worktree's or a submodule's."""
-    paths = workspace.paths
-    text = _text(workspace, file)
-    if text is None or not text.startswith("gitdir:"):
+    data = workspace.read(file).data
+    if data is None or not data.startswith(_POINTER):
         return None
-    git_dir = workspace.look(paths.join(folder, text.removeprefix("gitdir:").strip()))
-    if git_dir.kind is not Kind.DIRECTORY or not _is_git_dir(workspace, git_dir.real):
+    git_dir = _pointed_to(workspace, folder, data.removeprefix(_POINTER))
+    if git_dir is None or not _is_git_dir(workspace, git_dir):
         return None
-    pointer = workspace.look(paths.join(git_dir.real, "commondir"))
+    pointer = workspace.look(workspace.paths.join(git_dir, "commondir"))
     if pointer.kind is Kind.MISSING:
-        return _described(workspace, git_dir.real, git_dir.real, folder)
-    text = _text(workspace, pointer.real) if pointer.kind is Kind.FILE else None
-    if text is None:
-        return None
-    common = workspace.look(paths.join(git_dir.real, text.strip()))
-    return _described(workspace, git_dir.real, common.real, folder) if common.kind is Kind.DIRECTORY else None
+        return _described(workspace, git_dir, git_dir, folder)
+    data = workspace.read(pointer.real).data
+    common = None if data is None else _pointed_to(workspace, git_dir, data)
+    return None if common is None else _described(workspace, git_dir, common, folder)
+
+
+def _pointed_to(workspace: Workspace, base: str, line: bytes) -> str | None:
+    """The real folder that the one line of a file names; line ends are cut off as git does."""
+    place = place_named(workspace, base, line.rstrip(b"\r\n"))
+    node = None if place is None else workspace.look(place)
+    return node.real if node is not None and node.kind is Kind.DIRECTORY else None
 
 
 def _described(workspace: Workspace, git_dir: str, common_dir: str, toplevel: str | None) -> Repository:
@@ -122,7 +132,7 @@ def _described(workspace: Workspace, git_dir: str, common_dir: str, toplevel: st
     if git_dir != common_dir:
         main = paths.parent(common_dir) if paths.name(common_dir) == ".git" else common_dir
     roots = toplevel and GitRoots(toplevel, main, _is_bare(workspace, common_dir))
-    return Repository(git_dir, common_dir, roots or None, _config(workspace, git_dir, common_dir))
+    return Repository(git_dir, common_dir, roots or None)
 
 
 def _is_git_dir(workspace: Workspace, folder: str) -> bool:
@@ -130,35 +140,17 @@ def _is_git_dir(workspace: Workspace, folder: str) -> bool:
     return workspace.look(workspace.paths.join(folder, "HEAD")).kind in (Kind.FILE, Kind.DANGLING)
 
 
-def _config(workspace: Workspace, git_dir: str, common_dir: str) -> str | None:
-    paths = (workspace.paths.join(common_dir, "config"), workspace.paths.join(git_dir, "config.worktree"))
-    texts = [_text(workspace, path) for path in paths if workspace.look(path).kind is not Kind.MISSING]
-    known = [text for text in texts if text is not None]
-    return "\n".join(known) if len(known) == len(texts) else None
-
-
 def _is_bare(workspace: Workspace, common_dir: str) -> bool:
-    own = dict(_settings(_text(workspace, workspace.paths.join(common_dir, "config")) or ""))
-    if own.get("extensions.worktreeconfig") in _YES:
-        own |= _settings(_text(workspace, workspace.paths.join(common_dir, "config.worktree")) or "")
-    return own.get("core.bare") in _YES
+    return dict(settings_in(config_text(workspace, common_dir, common_dir) or "")).get("core.bare") in YES
 
 
-def _settings(config: str) -> Iterator[tuple[str, str]]:
-    """``section.key`` and value of each line, in lower case; sections with a name of their own are passed over."""
-    section = ""
-    for line in config.splitlines():
-        rest = line.strip()
-        opening = _SECTION.match(rest)
-        if opening:
-            section = "" if '"' in opening[0] else opening[1].lower()
-            rest = rest[opening.end() :]
-        setting = _SETTING.match(re.split(r"\s*[#;]", rest, maxsplit=1)[0])
-        if setting and section:
-            value = setting[2]
-            yield f"{section}.{setting[1].lower()}", "true" if value is None else value.strip().strip('"').lower()
-
-
-def _text(workspace: Workspace, path: str) -> str | None:
+def _config(workspace: Workspace, folder: str, name: str) -> str | None:
+    """A configuration file's text, cut at the last whole line within the limit; empty when there is none."""
+    path = workspace.paths.join(folder, name)
+    if workspace.look(path).kind is Kind.MISSING:
+        return ""
     data = workspace.read(path).data
-    return None if data is None else data.decode("utf-8", "replace")
+    if data is None:
+        return None
+    whole = data if len(data) <= SIZE_LIMIT_BYTES else data[:SIZE_LIMIT_BYTES].rpartition(b"\n")[0]
+    return whole.decode("utf-8", "replace")

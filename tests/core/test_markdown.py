@@ -318,3 +318,32 @@ def test_one_reader_gives_the_same_to_eight_threads_as_to_one():
         shared = MarkdownReader()
         with ThreadPoolExecutor(8) as threads:
             assert list(threads.map(shared.read, texts)) == alone
+
+
+def test_a_long_paragraph_is_read_in_runs_of_lines_with_its_line_numbers():
+    text = "\n".join(f"word {'x' * 100} @f{number}.md" for number in range(300))
+    assert [(mention.path, mention.line) for mention in READER.read(text).mentions] == [
+        (f"f{number}.md", number + 1) for number in range(300)
+    ]
+
+
+def test_a_line_too_long_for_the_parser_is_told_and_the_lines_around_it_are_read():
+    found = READER.read("@a.md\n" + "[" * 9000 + " @b.md\n@c.md")
+    assert [mention.path for mention in found.mentions] == ["a.md", "c.md"]
+    assert found.long_line == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<!--" * 250_000,
+        "<!-- -->" + "<!--" * 250_000,
+        "@a " + "[" * 1_000_000,
+        ("@a " + "[" * 4000 + "\n") * 20,
+        ("@a " + "![" * 4000 + "\n") * 20,
+        " ".join(f"@{number:x}" for number in range(1500)),
+        ("@a " + "`" * 4000 + "\n") * 50,
+    ],
+)
+def test_texts_made_to_be_slow_are_read_to_their_end(text):
+    assert READER.read(text).text is not None

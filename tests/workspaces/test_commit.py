@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,8 @@ from app.errors import GitUnavailable, InvalidRequest, WorkspaceNotFound
 from app.workspaces.commit import GitWorkspace
 from app.workspaces.fence import Fence
 from app.workspaces.inline import Binary, Folder, InlineFile, Link, Text
-from app.workspaces.objects import Objects, TreeEntry, parse_tree
+from app.workspaces.objects import TreeEntry, parse_tree
 from app.workspaces.program import GitProgram
-from app.workspaces.repository import Repository
 from tests.reference.programs import git
 from tests.workspaces.test_program import Trap, stand_in
 from tests.workspaces.trees import LIMIT, PROGRAM, committed, lay_in_commit
@@ -157,6 +157,8 @@ def test_a_checkout_and_a_linked_worktree_are_repositories_too(tmp_path: Path) -
         "-x",
         "--help",
         "--all",
+        "^HEAD",
+        "^main",
         "",
         "main:CLAUDE.md",
         "main^{tree}",
@@ -302,12 +304,19 @@ def test_of_two_equal_names_the_first_counts() -> None:
     assert parse_tree(twice, 20) == {"a": TreeEntry(0o100000, "01" * 20)}
 
 
-def test_no_process_is_left_when_a_workspace_is_closed(repository: Path) -> None:
-    found = Repository(str(repository), str(repository), None, "")
-    objects = Objects(found, PROGRAM)
-    assert objects.describe("main") is not None
-    assert objects.contents("f" * 40) is None
-    process = objects._process
+def test_nothing_is_left_when_a_workspace_is_closed(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    workspace = opened(repository, PROGRAM)
+    assert workspace.read("/repo/CLAUDE.md") == Content(b"committed")
+    (own,) = tmp_path.iterdir()
+    assert own.stat().st_mode & 0o777 == 0o700
+    process = workspace._objects._process
     assert process is not None
-    objects.close()
+    workspace.close()
     assert process.returncode is not None
+    workspace.close()
+    with pytest.raises(WorkspaceNotFound):
+        committed(repository, "gone")
+    assert list(tmp_path.iterdir()) == []

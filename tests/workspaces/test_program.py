@@ -240,14 +240,6 @@ def test_a_filter_is_never_run(repository: Path, trap: Trap, driver: str, kind: 
     assert (found.branch, found.status) == ("main", "")
 
 
-@pytest.mark.parametrize("script", ["exit 1", "exec yes filter", "sleep 600 & wait"])
-def test_without_a_list_of_filters_there_is_no_status(repository: Path, tmp_path: Path, script: str) -> None:
-    git(repository, "config", "filter.x.clean", "cat")
-    failing = stand_in(tmp_path, f'case "$*" in *"config --list"*) {script};; *) exec git "$@";; esac')
-    found = facts(repository, GitProgram(failing, timeout_seconds=0.5))
-    assert (found.roots, found.status) == (GitRoots(str(repository)), None)
-
-
 def test_a_file_monitor_is_never_run(repository: Path, trap: Trap) -> None:
     git(repository, "config", "core.fsmonitor", trap.command)
     assert trap.springs(repository, "status")

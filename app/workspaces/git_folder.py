@@ -1,0 +1,59 @@
+"""A folder of this service's own that stands in for a repository's: git reads no configuration but ours."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.workspaces.configuration import told_to_git
+from app.workspaces.containment import Shown
+
+_PREFIX = "strata-git-"
+_THEIRS = "theirs"  # a copy of the repository's configuration, which git is only asked to look a name up in
+
+
+@dataclass(frozen=True, slots=True)
+class GitFolder:
+    """``path`` is private to this service. ``toplevel`` is None when the repository is read without a checkout."""
+
+    path: str
+    objects: str
+    index: str
+    toplevel: str | None
+
+    @property
+    def their_config(self) -> str:
+        return os.path.join(self.path, _THEIRS)  # noqa: PTH118 - text
+
+    def close(self) -> None:
+        """Remove the folder. May be called twice."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def git_folder(shown: Shown) -> GitFolder:
+    """A new folder for ``shown``, which copies neither objects nor the index. Raises OSError.
+
+    Whoever asked for it closes it.
+    """
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    try:
+        return _filled(folder, shown)
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _filled(folder: Path, shown: Shown) -> GitFolder:
+    repository = shown.repository
+    toplevel = repository.roots.toplevel if repository.roots is not None and repository.has_checkout else None
+    for name in ("objects", "info"):
+        (folder / name).mkdir()
+    (folder / "HEAD").write_bytes(shown.head)
+    (folder / "config").write_text(told_to_git(shown.config, bare=toplevel is None), encoding="utf-8")
+    (folder / _THEIRS).write_text(shown.config, encoding="utf-8")
+    for name, real in (("refs", shown.refs), *shown.linked):
+        (folder / name).symlink_to(real)
+    return GitFolder(str(folder), shown.objects, shown.index or str(folder / "index"), toplevel)

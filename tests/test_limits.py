@@ -1,0 +1,380 @@
+"""Trees larger than a request may take, and trees made to do harm: bounded, told, and the rest loads."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from app.main import create_app
+from app.settings import Settings
+from tests.asking import CWD, ask, inline, local
+from tests.serving import serve
+
+ROOT = Path(__file__).parents[1]
+STRATA = [sys.executable, "-c", "from app.cli import main; main()"]
+NOBODY = 65_534
+
+
+@contextmanager
+def limited(root: Path, **limits: int) -> Iterator[httpx.Client]:
+    with (
+        serve(create_app(Settings(roots=(root,), **limits))) as address,  # type: ignore[arg-type]
+        httpx.Client(base_url=address, timeout=60, trust_env=False) as client,
+    ):
+        yield client
+
+
+def contents(answer: dict[str, Any]) -> list[str]:
+    return [file["content"] for file in answer["memory"]["files"]]
+
+
+def rows(answer: dict[str, Any], reason: str) -> list[dict[str, Any]]:
+    return [row for row in answer["memory"]["report"] if row["reason"] == reason]
+
+
+def reasons(answer: dict[str, Any]) -> Counter[str]:
+    return Counter(row["reason"] or row["verdict"] for row in answer["memory"]["report"])
+
+
+def write(folder: Path, files: dict[str, str | bytes]) -> None:
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(text.encode() if isinstance(text, str) else text)
+
+
+def here(folder: Path, **more: Any) -> Any:
+    return local(folder, **{"memory": {"walk_stop": str(folder)}, **more})
+
+
+# Rules
+
+
+def rules(count: int, folder: str = "") -> dict[str, Any]:
+    return {f"{CWD}/.claude/rules/{folder}{number:05}.md": f"R{number}" for number in range(count)}
+
+
+def test_rules_beyond_the_limit_are_told_in_one_row_and_the_rest_loads(tmp_path: Path) -> None:
+    files = rules(30) | {f"{CWD}/CLAUDE.md": "TOP", f"{CWD}/CLAUDE.local.md": "LOCAL"}
+    with limited(tmp_path, max_rules=10) as service:
+        answer = ask(service, inline(files))
+    assert contents(answer) == ["TOP", *(f"R{number}" for number in range(10)), "LOCAL"]
+    (row,) = rows(answer, "budget")
+    assert row["path"] == f"{CWD}/.claude/rules"
+    assert "20 of its 30 entries were left out (STRATA_MAX_RULES)" in row["hint"]
+
+
+def test_as_many_rules_as_the_limit_load_without_a_word(tmp_path: Path) -> None:
+    with limited(tmp_path, max_rules=10) as service:
+        answer = ask(service, inline(rules(10)))
+    assert (len(contents(answer)), rows(answer, "budget")) == (10, [])
+
+
+def test_many_folders_beyond_the_limit_are_told_once(tmp_path: Path) -> None:
+    files = {path: text for number in range(20) for path, text in rules(10, f"f{number:02}/").items()}
+    with limited(tmp_path, max_rules=40) as service:
+        answer = ask(service, inline(files | {f"{CWD}/CLAUDE.local.md": "LOCAL"}))
+    assert len(contents(answer)) == 21
+    assert contents(answer)[-1] == "LOCAL"
+    assert len(rows(answer, "budget")) == 1
+
+
+def test_rules_of_every_level_count_together(tmp_path: Path) -> None:
+    user = {path.replace(f"{CWD}/.claude", "/home/dev/.claude"): text for path, text in rules(8).items()}
+    with limited(tmp_path, max_rules=10) as service:
+        answer = ask(service, inline({**user, **rules(8)}))
+    assert Counter(file["type"] for file in answer["memory"]["files"]) == {"User": 8, "Project": 2}
+    assert [row["path"] for row in rows(answer, "budget")] == [f"{CWD}/.claude/rules"]
+
+
+def test_rules_on_demand_have_the_same_limit(tmp_path: Path) -> None:
+    nested = {path.replace(f"{CWD}/", f"{CWD}/sub/"): text for path, text in rules(30).items()}
+    with limited(tmp_path, max_rules=10) as service:
+        answer = ask(service, inline(nested, touched=[{"path": f"{CWD}/sub/x"}]))
+    assert len(answer["memory"]["attachments"]) == 10
+    assert len(rows(answer, "budget")) == 1
+
+
+# Includes
+
+
+def test_includes_beyond_the_limit_are_told_once(tmp_path: Path) -> None:
+    files = {f"{CWD}/CLAUDE.md": " ".join(f"@{number}.md" for number in range(30)), f"{CWD}/CLAUDE.local.md": "LOCAL"}
+    files |= {f"{CWD}/{number}.md": f"I{number}" for number in range(30)}
+    with limited(tmp_path, max_includes=10) as service:
+        answer = ask(service, inline(files))
+    assert contents(answer)[1:] == [*(f"I{number}" for number in range(10)), "LOCAL"]
+    (row,) = rows(answer, "budget")
+    assert (row["path"], row["line"]) == (f"{CWD}/CLAUDE.md", 1)
+    assert "STRATA_MAX_INCLUDES" in row["hint"]
+
+
+def test_many_files_with_includes_beyond_the_limit_are_told_once(tmp_path: Path) -> None:
+    files = {path: f"{text} @gone.md" for path, text in rules(30).items()}
+    with limited(tmp_path, max_includes=10) as service:
+        answer = ask(service, inline(files))
+    assert len(contents(answer)) == 30
+    assert len(rows(answer, "not_found")) - len([row for row in rows(answer, "not_found") if not row["parent"]]) == 10
+    assert len(rows(answer, "budget")) == 1
+
+
+def test_the_same_name_many_times_is_looked_up_once(tmp_path: Path) -> None:
+    with limited(tmp_path, max_includes=10) as service:
+        answer = ask(
+            service, inline({f"{CWD}/CLAUDE.md": "@a.md " * 100 + "@b.md", f"{CWD}/a.md": "A", f"{CWD}/b.md": "B"})
+        )
+    assert contents(answer)[1:] == ["A", "B"]
+    assert rows(answer, "budget") == []
+
+
+# Bytes
+
+
+def test_files_beyond_the_bytes_of_a_request_are_each_told_and_smaller_ones_load(tmp_path: Path) -> None:
+    files = {
+        f"{CWD}/.claude/rules/{name}.md": name * size for name, size in (("a", 60), ("b", 60), ("c", 30), ("d", 30))
+    }
+    with limited(tmp_path, max_memory_bytes=100) as service:
+        answer = ask(service, inline(files))
+    assert contents(answer) == ["a" * 60, "c" * 30]
+    told = {row["path"]: row["hint"] for row in rows(answer, "budget")}
+    assert set(told) == {f"{CWD}/.claude/rules/b.md", f"{CWD}/.claude/rules/d.md"}
+    assert all("STRATA_MAX_MEMORY_BYTES" in hint for hint in told.values())
+
+
+def test_a_file_beyond_its_own_limit_is_told_and_the_rest_loads(tmp_path: Path) -> None:
+    files = {f"{CWD}/CLAUDE.md": "x" * 101, f"{CWD}/.claude/CLAUDE.md": "y" * 100, f"{CWD}/CLAUDE.local.md": "L"}
+    with limited(tmp_path, max_file_bytes=100) as service:
+        answer = ask(service, inline(files))
+    assert contents(answer) == ["y" * 100, "L"]
+    assert [row["path"] for row in rows(answer, "budget")] == [f"{CWD}/CLAUDE.md"]
+
+
+def test_files_on_disk_have_the_same_limits(tmp_path: Path) -> None:
+    write(tmp_path, {"CLAUDE.md": "x" * 101, ".claude/CLAUDE.md": "y" * 60, "CLAUDE.local.md": "z" * 60})
+    with limited(tmp_path, max_file_bytes=100, max_memory_bytes=100) as service:
+        answer = ask(service, here(tmp_path))
+    assert contents(answer) == ["y" * 60]
+    assert len(rows(answer, "budget")) == 2
+
+
+# Trees made to do harm
+
+
+def test_a_fan_of_includes_ends(tmp_path: Path, service: httpx.Client) -> None:
+    width = 60
+    links = " ".join(f"@{number}.md" for number in range(width))
+    write(tmp_path, {"CLAUDE.md": links, **{f"{number}.md": f"F{number} {links}" for number in range(width)}})
+    answer = ask(service, here(tmp_path))
+    assert len(contents(answer)) == width + 1
+    assert len(answer["memory"]["report"]) < 1100
+    assert len({file["path"] for file in answer["memory"]["files"]}) == width + 1
+
+
+def test_a_circle_of_includes_ends(tmp_path: Path, service: httpx.Client) -> None:
+    write(tmp_path, {"CLAUDE.md": "@a.md @CLAUDE.md", "a.md": "@b.md @a.md", "b.md": "@CLAUDE.md @a.md @b.md"})
+    os.symlink("CLAUDE.md", tmp_path / "CLAUDE.local.md")
+    answer = ask(service, here(tmp_path))
+    assert contents(answer) == ["@a.md @CLAUDE.md", "@b.md @a.md", "@CLAUDE.md @a.md @b.md"]
+    assert reasons(answer)["already_loaded"] == 6
+
+
+BOMB = "{a,b}" * 60
+SPREAD = ",".join(["{1..100000}"] * 5)
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [
+        f'"{BOMB}"',
+        f'["{BOMB}", "{BOMB}"]',
+        SPREAD,
+        '"' + "{" * 5000 + "}" * 5000 + '"',
+        '"' + "{a," * 3000 + '"',
+        '["' + '","'.join(f"{number}*" for number in range(3000)) + '"]',
+        '"' + "**/a/" * 200 + '"',
+        '"' + "*a" * 400 + '"',
+        '"' + "[" * 500 + '"',
+    ],
+    ids=["wide", "twice", "ranges", "deep", "open", "many", "folders", "stars", "sets"],
+)
+def test_a_rule_with_a_pattern_bomb_waits_and_the_others_work(
+    paths: str, tmp_path: Path, service: httpx.Client
+) -> None:
+    write(
+        tmp_path,
+        {
+            ".claude/rules/bomb.md": f"---\npaths: {paths}\n---\nBOMB",
+            ".claude/rules/c.md": '---\npaths: "lib/*.c"\n---\nC',
+        },
+    )
+    answer = ask(service, here(tmp_path, touched=[{"path": str(tmp_path / "lib/x.c")}]))
+    assert [file["content"] for file in answer["memory"]["attachments"]] == ["C"]
+    bomb = next(row for row in answer["memory"]["report"] if row["path"].endswith("bomb.md"))
+    assert bomb["verdict"] == "withheld"
+    assert len(bomb["hint"] or "") < 2000
+
+
+def test_twenty_thousand_rules_end_at_the_limit(tmp_path: Path, service: httpx.Client) -> None:
+    folder = tmp_path / ".claude" / "rules"
+    folder.mkdir(parents=True)
+    for number in range(20_000):
+        (folder / f"{number:05}.md").write_bytes(b"R")
+    write(tmp_path, {"CLAUDE.local.md": "LOCAL"})
+    answer = ask(service, here(tmp_path))
+    assert (len(contents(answer)), contents(answer)[-1]) == (5001, "LOCAL")
+    (row,) = rows(answer, "budget")
+    assert "15,000 of its 20,000 entries" in row["hint"]
+
+
+def test_what_is_no_file_is_told_and_never_waited_for(tmp_path: Path, service: httpx.Client) -> None:
+    write(tmp_path, {".claude/rules/ok.md": "OK @pipe.md @../../zero", "CLAUDE.local.md/x": "a folder"})
+    os.mkfifo(tmp_path / "CLAUDE.md")
+    os.mkfifo(tmp_path / ".claude" / "rules" / "pipe.md")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    with socket.socket(socket.AF_UNIX) as bound:
+        os.chdir(tmp_path)  # the name of a socket is short
+        bound.bind(".claude/CLAUDE.md")
+        os.chdir(ROOT)
+        answer = ask(service, here(tmp_path))
+    assert contents(answer) == ["OK @pipe.md @../../zero"]
+    found = {
+        os.path.relpath(row["path"], tmp_path): row["reason"] for row in answer["memory"]["report"] if row["reason"]
+    }
+    assert {path: reason for path, reason in found.items() if reason != "not_found"} == {
+        "CLAUDE.md": "not_regular",
+        ".claude/CLAUDE.md": "not_regular",
+        ".claude/rules/pipe.md": "not_regular",
+        "zero": "outside_fence",
+        "CLAUDE.local.md": "is_directory",
+    }
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="devices are made by root only")
+def test_a_device_is_no_file(tmp_path: Path, service: httpx.Client) -> None:
+    try:
+        os.mknod(tmp_path / "CLAUDE.md", 0o020666, os.makedev(1, 5))
+    except PermissionError:
+        pytest.skip("devices cannot be made here")
+    assert reasons(ask(service, here(tmp_path)))["not_regular"] == 1
+
+
+def test_what_may_not_be_read_is_told_and_the_rest_loads(tmp_path: Path) -> None:
+    """In a process without root's rights, which would see through the modes."""
+    project = tmp_path / "project"
+    write(
+        project,
+        {
+            "CLAUDE.md": "CLOSED",
+            ".claude/rules/a.md": "CLOSED",
+            ".claude/rules/b/c.md": "CLOSED",
+            ".claude/rules/ok.md": "OK @../../closed/x.md",
+            "closed/x.md": "CLOSED",
+        },
+    )
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        if folder.owner() == project.owner():
+            folder.chmod(folder.stat().st_mode | 0o011)
+    for path, mode in (("CLAUDE.md", 0), (".claude/rules/a.md", 0), (".claude/rules/b", 0), ("closed", 0o600)):
+        (project / path).chmod(mode)
+    as_nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+    (tmp_path / "request.json").write_text(json.dumps({"workspace": {"managed_dir": str(tmp_path / "none")}}))
+    done = subprocess.run(
+        [*STRATA, "context", str(project), "--request", str(tmp_path / "request.json")],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": str(project / "nowhere")},
+        cwd=project,
+        capture_output=True,
+        check=False,
+        **as_nobody,  # type: ignore[call-overload]
+    )
+    for path in ("CLAUDE.md", ".claude/rules/a.md", ".claude/rules/b", "closed"):
+        (project / path).chmod(0o700)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    found = {os.path.relpath(row["path"], project): row["reason"] for row in answer["memory"]["report"]}
+    assert contents(answer) == ["OK @../../closed/x.md"]
+    assert {path for path, reason in found.items() if reason == "unreadable"} == {
+        "CLAUDE.md",
+        ".claude/rules/a.md",
+        ".claude/rules/b",
+        "closed/x.md",
+    }
+
+
+def test_names_that_are_not_utf_8_are_told_and_the_rest_loads(tmp_path: Path, service: httpx.Client) -> None:
+    write(tmp_path, {".claude/rules/ok.md": "OK", "CLAUDE.md": b"@\xff\xfe.md caf\xe9"})
+    with open(os.fsencode(tmp_path) + b"/.claude/rules/\xff\xfe.md", "wb") as file:
+        file.write(b"BAD")
+    os.makedirs(os.fsencode(tmp_path) + b"/.claude/rules/\xe9")
+    answer = ask(service, here(tmp_path))
+    assert contents(answer) == ["@\ufffd\ufffd.md caf\ufffd", "OK"]
+    assert [row["path"] for row in rows(answer, "name_not_utf8")] == [str(tmp_path / ".claude" / "rules")]
+
+
+def test_a_file_of_a_gigabyte_is_not_read(tmp_path: Path, service: httpx.Client) -> None:
+    write(tmp_path, {"CLAUDE.local.md": "LOCAL @big.md", ".claude/rules/ok.md": "OK"})
+    for name in ("CLAUDE.md", ".claude/rules/big.md", "big.md"):
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(1024**3)
+    answer = ask(service, here(tmp_path))
+    assert contents(answer) == ["OK", "LOCAL @big.md"]
+    assert len(rows(answer, "budget")) == 3
+
+
+def test_links_out_of_the_roots_are_told_and_tell_nothing(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    write(outside, {"secret.md": "SECRET", "rules/s.md": "SECRET"})
+    write(root, {".claude/rules/ok.md": "OK @../../link.md @../../gone.md @../../folder/secret.md"})
+    (root / "CLAUDE.md").symlink_to(outside / "secret.md")
+    (root / "CLAUDE.local.md").symlink_to(outside / "gone.md")
+    (root / "link.md").symlink_to(outside / "secret.md")
+    (root / "gone.md").symlink_to(outside / "gone.md")
+    (root / "folder").symlink_to(outside)
+    (root / ".claude" / "rules" / "more").symlink_to(outside / "rules")
+    with limited(root) as service:
+        answer = ask(service, here(root, memory={"walk_stop": str(root), "allow_external_includes": True}))
+    assert contents(answer) == ["OK @../../link.md @../../gone.md @../../folder/secret.md"]
+    assert "SECRET" not in json.dumps(answer)
+    fenced = {os.path.relpath(row["path"], root) for row in rows(answer, "outside_fence")}
+    assert {"CLAUDE.md", "CLAUDE.local.md", "link.md", "gone.md", ".claude/rules/more"} <= fenced
+
+
+def test_a_file_that_changes_while_it_is_read_is_there_or_not(tmp_path: Path, service: httpx.Client) -> None:
+    """Now one text, now the other, now none, now a link elsewhere: each answer is one of them."""
+    write(tmp_path, {"one": "ONE" * 1000, "two": "TWO" * 1000, ".claude/rules/ok.md": "OK"})
+    done = threading.Event()
+
+    def change() -> None:
+        place, beside = tmp_path / "CLAUDE.md", tmp_path / "beside"
+        while not done.is_set():
+            for name in ("one", "two"):
+                beside.write_bytes((tmp_path / name).read_bytes())
+                beside.replace(place)
+            place.unlink()
+            beside.symlink_to("/etc/hostname")
+            beside.replace(place)
+            place.unlink()
+            place.mkdir()
+            place.rmdir()
+
+    changing = threading.Thread(target=change)
+    changing.start()
+    try:
+        for _ in range(60):
+            found = contents(ask(service, here(tmp_path)))
+            assert found[-1] == "OK"
+            assert found[:-1] in ([], ["ONE" * 1000], ["TWO" * 1000])
+    finally:
+        done.set()
+        changing.join()
