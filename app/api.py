@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
@@ -34,6 +34,8 @@ from app.wire.problems import MEDIA_TYPE, problem_bytes
 from app.wire.requests import ContextRequest, Server, to_ask
 from app.wire.scans import ScanAnswer, ScanRequest, scan_answer
 from app.wire.touches import AttachmentsRequest, touches_ask
+
+T = TypeVar("T")
 
 LARGE_BODY = 64 * 1024
 """Bodies and answers beyond this many bytes are parsed and written on a worker thread."""
@@ -64,8 +66,9 @@ def routes(
     async def assemble_context(request: Request) -> Response:
         """Assembles the context of one model call: system blocks, CLAUDE.md message, tokens and compaction state."""
         _require_json(request)
-        body = await _parsed(ContextRequest, await request.body())
-        answer = await contexts.answer(to_ask(body, server(), _betas(request)))
+        body, betas = await request.body(), _betas(request)
+        ask = await _off_loop(lambda: to_ask(parsed(ContextRequest, body), server(), betas), len(body))
+        answer = await contexts.answer(ask)
         values, content = await asyncio.to_thread(_written, answer)
         return Response(content, media_type="application/json", headers={"etag": f'"{values["digest"]}"'})
 
@@ -144,9 +147,12 @@ def _require_json(request: Request) -> None:
 
 
 async def _parsed(model: type[Model], body: bytes) -> Model:
-    if len(body) > LARGE_BODY:
-        return await asyncio.to_thread(parsed, model, body)
-    return parsed(model, body)
+    return await _off_loop(lambda: parsed(model, body), len(body))
+
+
+async def _off_loop(work: Callable[[], T], size: int) -> T:
+    """Does ``work`` on a body of ``size`` bytes: on a worker thread when it is large."""
+    return await asyncio.to_thread(work) if size > LARGE_BODY else work()
 
 
 def _body(model: type) -> dict[str, Any]:

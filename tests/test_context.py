@@ -324,7 +324,9 @@ def test_without_a_session_attachments_come_every_time(service: httpx.Client) ->
     assert attached(ask(service, body)) == attached(ask(service, body)) == ["Nested.", "Types."]
 
 
-def test_a_conversation_taken_back_loses_what_stood_behind_that_place_and_it_can_arrive_again(service: httpx.Client) -> None:
+def test_a_conversation_taken_back_loses_what_stood_behind_that_place_and_it_can_arrive_again(
+    service: httpx.Client,
+) -> None:
     name = session()
     talk = [{"role": "user", "content": "Hello"}, *reading("src/a.ts", 1)]
     ask(service, inline(NESTED, session_id=name, messages=talk, touched=[{"path": "src/a.ts"}]))
@@ -563,3 +565,33 @@ def test_a_snapshot_of_git_is_taken_once_in_a_session_and_only_where_it_is_shown
         for _ in range(2):
             ask(client, local(tmp_path, session_id=session_id, system_prompt=prompt))
     assert program.taken == [str(tmp_path)] * snapshots
+
+
+# Compaction, and time
+
+
+def test_a_compaction_in_the_conversation_reads_memory_again_and_lets_attachments_come_again(
+    service: httpx.Client,
+) -> None:
+    name = session()
+    talk = [{"role": "user", "content": "Hello"}, *reading("src/a.ts", 1)]
+    ask(service, inline(NESTED, session_id=name, messages=talk, touched=[{"path": "src/a.ts"}]))
+    changed = {**NESTED, f"{CWD}/CLAUDE.md": "Changed."}
+    summary = {"role": "user", "content": "Summary.", "meta": {"compact_boundary": True}}
+    after = ask(service, inline(changed, session_id=name, messages=[summary]))
+    assert [text for text in texts(after) if "Changed." in text]
+    assert not [text for text in texts(after) if "Nested." in text]
+    talk = [summary, *reading("src/a.ts", 2)]
+    again = ask(service, inline(changed, session_id=name, messages=talk, touched=[{"path": "src/a.ts"}]))
+    assert [text for text in texts(again) if "Nested." in text]
+
+
+def test_a_workspace_that_takes_too_long_to_read_is_a_problem_that_says_so(tmp_path: Path) -> None:
+    with (
+        serve(create_app(Settings(roots=(tmp_path,), request_seconds=1e-9))) as address,
+        httpx.Client(base_url=address, trust_env=False) as client,
+    ):
+        answer = client.post("/v1/context", json=inline({f"{CWD}/CLAUDE.md": "x"}))
+    assert answer.status_code == 503
+    assert answer.json()["type"] == "urn:strata:problem:took-too-long"
+    assert "STRATA_REQUEST_SECONDS" in answer.json()["detail"]

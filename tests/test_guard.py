@@ -228,3 +228,9 @@ def test_a_refusal_comes_too_late_once_an_answer_has_begun() -> None:
     scope = {"type": "http", "path": "/", "headers": [(b"host", b"localhost")], "client": None}
     asyncio.run(Guard(answers_first, hosts=(), keys=(), max_body_bytes=100)(scope, receive, send))
     assert [message["status"] for message in sent] == [200]
+
+
+def test_of_several_hosts_none_may_be_another() -> None:
+    hosts = [(b"host", b"evil.example"), (b"host", b"localhost")]
+    assert called_from(("127.0.0.1", 5), headers=hosts)[0]["status"] == 421
+    assert called_from(("127.0.0.1", 5), headers=[(b"host", b"localhost")] * 2)[0]["status"] == 204

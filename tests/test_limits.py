@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -23,8 +24,6 @@ from tests.asking import CWD, ask, inline, local
 from tests.serving import serve
 
 ROOT = Path(__file__).parents[1]
-STRATA = [sys.executable, "-c", "from app.cli import main; main()"]
-NOBODY = 65_534
 
 
 @contextmanager
@@ -176,15 +175,18 @@ def test_a_fan_of_includes_ends(tmp_path: Path, service: httpx.Client) -> None:
     width = 60
     links = " ".join(f"@{number}.md" for number in range(width))
     write(tmp_path, {"CLAUDE.md": links, **{f"{number}.md": f"F{number} {links}" for number in range(width)}})
+    write(tmp_path, {"CLAUDE.local.md": "LOCAL"})
     answer = ask(service, here(tmp_path))
-    assert len(contents(answer)) == width + 1
+    assert contents(answer)[0] == links
+    assert contents(answer)[-1] == "LOCAL"
+    assert len({file["path"] for file in answer["memory"]["files"]}) == len(contents(answer))
+    assert len(rows(answer, "budget")) == 1
     assert len(answer["memory"]["report"]) < 1100
-    assert len({file["path"] for file in answer["memory"]["files"]}) == width + 1
 
 
 def test_a_circle_of_includes_ends(tmp_path: Path, service: httpx.Client) -> None:
     write(tmp_path, {"CLAUDE.md": "@a.md @CLAUDE.md", "a.md": "@b.md @a.md", "b.md": "@CLAUDE.md @a.md @b.md"})
-    os.symlink("CLAUDE.md", tmp_path / "CLAUDE.local.md")
+    (tmp_path / "CLAUDE.local.md").symlink_to("CLAUDE.md")
     answer = ask(service, here(tmp_path))
     assert contents(answer) == ["@a.md @CLAUDE.md", "@b.md @a.md", "@CLAUDE.md @a.md @b.md"]
     assert reasons(answer)["already_loaded"] == 6
@@ -270,42 +272,75 @@ def test_a_device_is_no_file(tmp_path: Path, service: httpx.Client) -> None:
     assert reasons(ask(service, here(tmp_path)))["not_regular"] == 1
 
 
-def test_what_may_not_be_read_is_told_and_the_rest_loads(tmp_path: Path) -> None:
+AS_NOBODY = """
+import asyncio, os, sys
+from dataclasses import asdict
+from pathlib import Path
+from app.main import build_contexts, server_facts
+from app.settings import Settings
+from app.wire.answers import context_answer, to_bytes
+from app.wire.requests import parse_context_request, to_ask
+
+def answer(body):
+    given = asyncio.run(contexts.answer(to_ask(parse_context_request(body), server_facts(settings), ())))
+    return to_bytes(context_answer(given.assembly, asdict(given.session), given.notices))
+
+settings = Settings(roots=(Path(sys.argv[1]),))
+contexts = build_contexts(settings)
+answer(b'{"model": "sonnet", "workspace": {"source": "inline", "cwd": "/p"}}')  # everything is imported by now
+if os.geteuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+sys.stdout.buffer.write(answer(sys.stdin.buffer.read()))
+"""
+
+
+@pytest.fixture
+def shown_to_all() -> Iterator[Path]:
+    """A folder that every account may pass; those of pytest are closed."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder).resolve()
+
+
+def test_what_may_not_be_read_is_told_and_the_rest_loads(shown_to_all: Path) -> None:
     """In a process without root's rights, which would see through the modes."""
-    project = tmp_path / "project"
+    closed = {
+        "CLAUDE.md": 0,
+        ".claude/rules/a.md": 0,
+        ".claude/rules/b": 0,
+        "closed": 0o600,
+        ".claude/CLAUDE.md": 0o300,
+    }
     write(
-        project,
+        shown_to_all,
         {
             "CLAUDE.md": "CLOSED",
+            ".claude/CLAUDE.md": "CLOSED",
             ".claude/rules/a.md": "CLOSED",
             ".claude/rules/b/c.md": "CLOSED",
             ".claude/rules/ok.md": "OK @../../closed/x.md",
             "closed/x.md": "CLOSED",
         },
     )
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        if folder.owner() == project.owner():
-            folder.chmod(folder.stat().st_mode | 0o011)
-    for path, mode in (("CLAUDE.md", 0), (".claude/rules/a.md", 0), (".claude/rules/b", 0), ("closed", 0o600)):
-        (project / path).chmod(mode)
-    as_nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
-    (tmp_path / "request.json").write_text(json.dumps({"workspace": {"managed_dir": str(tmp_path / "none")}}))
+    for path, mode in closed.items():
+        (shown_to_all / path).chmod(mode)
     done = subprocess.run(
-        [*STRATA, "context", str(project), "--request", str(tmp_path / "request.json")],
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": str(project / "nowhere")},
-        cwd=project,
+        [sys.executable, "-c", AS_NOBODY, str(shown_to_all)],
+        input=json.dumps(here(shown_to_all)).encode(),
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": "/nowhere"},
         capture_output=True,
         check=False,
-        **as_nobody,  # type: ignore[call-overload]
     )
-    for path in ("CLAUDE.md", ".claude/rules/a.md", ".claude/rules/b", "closed"):
-        (project / path).chmod(0o700)
+    for path in closed:
+        (shown_to_all / path).chmod(0o700)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
-    found = {os.path.relpath(row["path"], project): row["reason"] for row in answer["memory"]["report"]}
     assert contents(answer) == ["OK @../../closed/x.md"]
-    assert {path for path, reason in found.items() if reason == "unreadable"} == {
+    assert {os.path.relpath(row["path"], shown_to_all) for row in rows(answer, "unreadable")} == {
         "CLAUDE.md",
+        ".claude/CLAUDE.md",
         ".claude/rules/a.md",
         ".claude/rules/b",
         "closed/x.md",
@@ -314,12 +349,15 @@ def test_what_may_not_be_read_is_told_and_the_rest_loads(tmp_path: Path) -> None
 
 def test_names_that_are_not_utf_8_are_told_and_the_rest_loads(tmp_path: Path, service: httpx.Client) -> None:
     write(tmp_path, {".claude/rules/ok.md": "OK", "CLAUDE.md": b"@\xff\xfe.md caf\xe9"})
-    with open(os.fsencode(tmp_path) + b"/.claude/rules/\xff\xfe.md", "wb") as file:
-        file.write(b"BAD")
-    os.makedirs(os.fsencode(tmp_path) + b"/.claude/rules/\xe9")
+    folder = tmp_path / ".claude" / "rules"
+    (folder / os.fsdecode(b"\xff\xfe.md")).write_text("BAD")
+    (folder / os.fsdecode(b"caf\xe9")).mkdir()
     answer = ask(service, here(tmp_path))
     assert contents(answer) == ["@\ufffd\ufffd.md caf\ufffd", "OK"]
-    assert [row["path"] for row in rows(answer, "name_not_utf8")] == [str(tmp_path / ".claude" / "rules")]
+    told = {row["path"]: row["hint"] for row in rows(answer, "unreadable")}
+    assert told == dict.fromkeys(
+        (f"{folder}/caf\ufffd", f"{folder}/\ufffd\ufffd.md"), "Its name is not UTF-8: rename it."
+    )
 
 
 def test_a_file_of_a_gigabyte_is_not_read(tmp_path: Path, service: httpx.Client) -> None:

@@ -55,10 +55,12 @@ def excludes(globs: Iterable[ExcludeGlob], paths: Paths) -> Flow[Excludes]:
     """Compiles the patterns, each also with its existing prefix resolved through links."""
     live: list[tuple[Pattern, ExcludeGlob]] = []
     dead: list[tuple[ExcludeGlob, str, str]] = []
+    left = MOST_EXPANDED
     for written in globs:
-        found = yield from _compiled(written.glob, paths)
+        found = (yield from _compiled(written.glob, paths, left)) if left > 0 else _TOO_MANY
+        left -= 1 if isinstance(found, str) else len(found)
         if isinstance(found, str):
-            reason = "pattern_invalid" if found == _UNREADABLE else "pattern_never_matched"
+            reason = _REASONS.get(found, "pattern_never_matched")
             dead.append((written, reason, found))
         else:
             live.extend((pattern, written) for pattern in found)
@@ -67,10 +69,14 @@ def excludes(globs: Iterable[ExcludeGlob], paths: Paths) -> Flow[Excludes]:
 
 _RELATIVE = "Excludes are matched against absolute paths: begin the pattern with / or **/."
 _NEGATED = "Excludes cannot be negated: list only what should not load."
+_TOO_MANY = "There are too many exclude patterns: the first 1,000 count, braces expanded."
 _UNREADABLE = "This pattern cannot be read: use *, **, ?, [ab] and {a,b}."
 
 
-def _compiled(glob: str, paths: Paths) -> Flow[list[Pattern] | str]:
+_REASONS = {_UNREADABLE: "pattern_invalid", _TOO_MANY: "budget"}
+
+
+def _compiled(glob: str, paths: Paths, most: int) -> Flow[list[Pattern] | str]:
     text = paths.slashed(glob.strip())
     if text.startswith("!"):
         return _NEGATED
@@ -78,7 +84,10 @@ def _compiled(glob: str, paths: Paths) -> Flow[list[Pattern] | str]:
         return _UNREADABLE
     text = _EXTENDED.sub(_as_braces, text)
     every: list[str] = []
-    for one in expanded(text, MOST_EXPANDED, MOST_EXPANDED * LONGEST) or (text,):
+    each = expanded(text, most, MOST_EXPANDED * LONGEST)
+    if each is None:
+        return _TOO_MANY
+    for one in each:
         absolute = one.removeprefix("./") if one.startswith("./**") else one
         if absolute != "**" and not absolute.startswith("**/") and not paths.is_absolute(absolute):
             return _RELATIVE
@@ -118,3 +127,11 @@ def _anchored(glob: str) -> Iterator[str]:
     folder = literal.removesuffix("/**")
     if folder not in {literal, "", "**"}:
         yield folder if folder.startswith(("/", "**")) else f"/{folder}"
+
+
+def static_folder(glob: str, paths: Paths) -> str | None:
+    """What an absolute pattern names before its first wildcard: a folder, or the whole path when it has none."""
+    text = paths.slashed(glob.strip())
+    wild = _WILD.search(text)
+    static = text[: text.rfind("/", 0, wild.start())] if wild else text
+    return paths.normal(static) if static and paths.is_absolute(static) else None

@@ -36,6 +36,7 @@ class Loading:
         self.rows: list[Row] = []
         self.allowance = Allowance.of(plan.limits)
         self.excluding: set[ExcludeGlob] = set()
+        self._told: set[str] = set()
         self._rules: dict[str, list[Candidate]] = {}
         self._conditions: dict[tuple[str, ...], Condition] = {}
 
@@ -81,17 +82,24 @@ class Loading:
                 found.append(Candidate(path, level, is_rule=True))
             elif node.kind is Kind.FILE and path != folder:
                 self.add(path, "skipped", "not_a_rule", hint="Only files that end in .md are rules: rename it.")
+            elif node.kind is Kind.MISSING and path != folder and UNDECODED in path:
+                self.add(path, "skipped", "unreadable", hint="Its name is not UTF-8: rename it.")
             elif node.kind not in {Kind.DIRECTORY, Kind.MISSING}:
                 self.add(path, "skipped", NODE_REASONS.get(node.kind, "not_a_rule"))
         return found
 
     def _children(self, path: str, node: Node) -> Flow[list[str]]:
-        """The entries of a rules folder, last first; those beyond the limit are told in one row."""
+        """The entries of a rules folder, last first; that some are beyond the limit is told once."""
+        if "rules" in self._told:
+            return []
         children = sorted((yield from names(node.real)))
+        if not children and (yield from read(node.real)).problem == "unreadable":
+            self.add(path, "skipped", "unreadable", hint="This folder may not be listed.")
         taken = [name for name in children if self.allowance.take_rule()]
         if len(taken) < len(children):
-            left = f"{len(children) - len(taken):,} of its {len(children):,} entries were left out (STRATA_MAX_RULES)."
-            self.add(path, "skipped", "budget", hint=left)
+            self._told.add("rules")
+            left = f"{len(children) - len(taken):,} of its {len(children):,} entries were left out (STRATA_MAX_RULES)"
+            self.add(path, "skipped", "budget", hint=f"{left}, and all rules after them.")
         return [self.plan.paths.join(path, name) for name in reversed(taken)]
 
     def add(self, path: str, verdict: Verdict, reason: str, **more: str | int | None) -> None:
@@ -187,12 +195,20 @@ class Loading:
         found: list[MemoryFile] = []
         mentioned: set[str] = set()
         for mention in _once_each(document.mentions):
-            if not self.allowance.take_include():
-                more = "The includes from here on were not looked up (STRATA_MAX_INCLUDES)."
-                self.add(includer.path, "skipped", "budget", parent=includer.path, line=mention.line, hint=more)
+            if not self._may_include(includer.path, mention):
                 break
             found.extend((yield from self._include(includer, node, mention, mentioned)))
         return found
+
+    def _may_include(self, path: str, mention: Mention) -> bool:
+        """Takes one of the includes that are left; that there is none is told once."""
+        if self.allowance.take_include():
+            return True
+        if "includes" not in self._told:
+            self._told.add("includes")
+            more = "The includes from here on were not looked up (STRATA_MAX_INCLUDES)."
+            self.add(path, "skipped", "budget", parent=path, line=mention.line, hint=more)
+        return False
 
     def _include(
         self, includer: Candidate, node: Node, mention: Mention, mentioned: set[str]
@@ -231,7 +247,7 @@ class Loading:
     def _ignore_mentions(self, file: MemoryFile, document: Document) -> None:
         folder = self.plan.paths.parent(file.real)
         for mention in _once_each(document.mentions):
-            if not self.allowance.take_include():
+            if not self._may_include(file.path, mention):
                 break
             tried = next(targets(mention, folder, self.plan.client.home, self.plan.paths), None)
             if tried:
@@ -254,6 +270,9 @@ class Loading:
         reason, advice = waiting(document.globs, self._condition(document.globs).invalid, slashed)
         self._tell(candidate, "withheld", reason, _sentences((*document.advice_for(is_rule=True), *advice)))
 
+
+UNDECODED = "\ufffd"
+"""Stands in a listed name for bytes that are not UTF-8: nothing is found under such a name."""
 
 _TOO_LARGE = "It is larger than what this request may still read (STRATA_MAX_FILE_BYTES, STRATA_MAX_MEMORY_BYTES)."
 _CONSENT = (

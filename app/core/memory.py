@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from app.core.advice import memory_key, same_key
 from app.core.candidates import Candidate, MemoryFile, Plan
 from app.core.configuration import private_folders
-from app.core.excludes import ExcludeGlob, Excludes, excludes
+from app.core.excludes import ExcludeGlob, Excludes, excludes, static_folder
 from app.core.facts import Kind, Notice
 from app.core.flow import Flow, look
 from app.core.includes import reach
@@ -50,7 +50,7 @@ def load(plan: Plan) -> Flow[Memory]:
     for place in places(plan):
         files.extend((yield from _level(loading, place, agents)))
     yield from _unasked(loading)
-    loading.rows.extend(_idle_rows(loading))
+    loading.rows.extend((yield from _idle_rows(loading)))
     return Memory(
         files=tuple(files),
         rows=distinct(loading.rows),
@@ -234,12 +234,17 @@ def _unasked(loading: Loading) -> Flow[None]:
                 yield from _note(loading, plan.paths.join(folder, name), "additional_off")
 
 
-def _idle_rows(loading: Loading) -> Iterator[Row]:
-    """Rows for patterns that were written for this project and fitted nothing."""
+def _idle_rows(loading: Loading) -> Flow[list[Row]]:
+    """Rows for patterns of this project that can fit nothing in it: the folder they begin with is not there."""
+    found = []
     for glob in dict.fromkeys(written for _, written in loading.excludes.patterns):
-        if not glob.shared and glob not in loading.excluding:
-            hint = "It fitted nothing that was considered so far; files below the working directory come later."
-            yield Row(glob.glob, "skipped", "exclude_never_matched", parent=glob.origin, hint=hint)
+        if glob.shared or glob in loading.excluding:
+            continue
+        folder = static_folder(glob.glob, loading.plan.paths)
+        if folder is not None and (yield from look(folder)).kind is Kind.MISSING:
+            hint = f"There is nothing at {folder}: check the path."
+            found.append(Row(glob.glob, "skipped", "exclude_never_matched", parent=glob.origin, hint=hint))
+    return found
 
 
 def _key_notices(plan: Plan, files: list[MemoryFile]) -> Flow[tuple[Notice, ...]]:

@@ -61,12 +61,12 @@ class GitWorkspace:
         self._mount = self.paths.normal(mount)
         self._limit = max_file_bytes
         self._program = program
-        self._folder = program.open(_repository_shown(repository, fence, program))
+        self._git_folder = program.open(_repository_shown(repository, fence, program))
         with ExitStack() as on_failure:
-            on_failure.callback(self._folder.close)
+            on_failure.callback(self._git_folder.close)
             self._commit, self._branch = self._resolved(ref)
             on_failure.pop_all()
-        self._objects = Objects(self._folder, program)
+        self._objects = Objects(self._git_folder, program)
         self._trees: dict[str, Mapping[str, TreeEntry]] = {}  # by real path
         self._files: dict[str, str] = {}  # ids by real path
         self._resolver = Resolver(self.paths, self._entry)
@@ -101,15 +101,15 @@ class GitWorkspace:
         roots = self.roots(cwd)
         if roots is None:
             return None
-        queries = (REFS, log_of(self._commit), user_of(self._folder))
-        refs, log, user = self._program.ask(self._folder, queries)
+        queries = (REFS, log_of(self._commit), user_of(self._git_folder))
+        refs, log, user = self._program.ask(self._git_folder, queries)
         branch = self._branch or detached(lines_of(log))
         default = default_branch(lines_of(refs), self._branch)
         return GitFacts(roots, branch, default, status="", log=lines_of(log), user=text_of(user) or None)
 
     def close(self) -> None:
         self._objects.close()
-        self._folder.close()
+        self._git_folder.close()
 
     def _is_mounted(self, real: str) -> bool:
         return self.paths.within(real, self._mount)
@@ -123,7 +123,7 @@ class GitWorkspace:
             raise missing
         verify = ("rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}")
         full_name = ("rev-parse", "--symbolic-full-name", "--verify", "--end-of-options", ref)
-        commit, name = self._program.ask(self._folder, (verify, full_name))
+        commit, name = self._program.ask(self._git_folder, (verify, full_name))
         found = text_of(commit) or ""
         if not _ID.fullmatch(found):  # "^HEAD" is answered with "^" and an id
             raise missing

@@ -42,8 +42,20 @@ def told_to_git(config: str, *, bare: bool) -> str:
     """
     known = {key: value for key, value in settings_in(config) if key in _TOLD_TO_GIT and _WORD.fullmatch(value)}
     known["core.bare"] = "true" if bare else "false"
-    rows = (key.partition(".") + (value,) for key, value in known.items())
-    return "".join(f"[{section}]\n\t{key} = {value}\n" for section, _, key, value in rows)
+    rows = ((*key.split("."), value) for key, value in known.items())
+    return "".join(f"[{section}]\n\t{key} = {value}\n" for section, key, value in rows)
+
+
+def user_in(config: str) -> str:
+    """The lines of ``config`` that say who the user is, as they stand there."""
+    section, kept = "", []
+    for line in config.split("\n"):
+        opening = _SECTION.match(line.strip())
+        if opening:
+            section = opening[0].strip("[] \t").lower()
+        if section == "user":
+            kept.append(f"{line}\n")
+    return "".join(kept)
 
 
 def uses_worktree_config(config: str) -> bool:

@@ -8,11 +8,11 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.workspaces.configuration import told_to_git
+from app.workspaces.configuration import told_to_git, user_in
 from app.workspaces.containment import Shown
 
 _PREFIX = "strata-git-"
-_THEIRS = "theirs"  # a copy of the repository's configuration, which git is only asked to look a name up in
+_USER = "user"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,9 @@ class GitFolder:
     toplevel: str | None
 
     @property
-    def their_config(self) -> str:
-        return os.path.join(self.path, _THEIRS)  # noqa: PTH118 - text
+    def user_config(self) -> str:
+        """A file with the repository's words on its user, for git to look the name up in."""
+        return os.path.join(self.path, _USER)  # noqa: PTH118 - text
 
     def close(self) -> None:
         """Remove the folder. May be called twice."""
@@ -53,7 +54,7 @@ def _filled(folder: Path, shown: Shown) -> GitFolder:
         (folder / name).mkdir()
     (folder / "HEAD").write_bytes(shown.head)
     (folder / "config").write_text(told_to_git(shown.config, bare=toplevel is None), encoding="utf-8")
-    (folder / _THEIRS).write_text(shown.config, encoding="utf-8")
+    (folder / _USER).write_text(user_in(shown.config), encoding="utf-8")
     for name, real in (("refs", shown.refs), *shown.linked):
         (folder / name).symlink_to(real)
     return GitFolder(str(folder), shown.objects, shown.index or str(folder / "index"), toplevel)

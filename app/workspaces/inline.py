@@ -9,6 +9,12 @@ from app.core.facts import Content, GitFacts, GitRoots, Kind, Node
 from app.core.paths import Paths
 from app.workspaces.resolving import Entry, Resolver, child, refused
 
+SHOWN_CHARACTERS = 200  # of a path in an error
+MAX_DEPTH = 256
+MAX_PATH_CHARACTERS = 4_096  # as Linux has it, also for where a link points
+MAX_IMPLIED_FOLDERS = 100_000
+MAX_IMPLIED_CHARACTERS = 16_777_216  # of all their paths together
+
 
 @dataclass(frozen=True, slots=True)
 class Text:
@@ -39,7 +45,8 @@ class TreeConflictError(ValueError):
     """The files do not make a tree. ``path`` is the caller's key that does not fit."""
 
     def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{path}: {reason}")
+        shown = path if len(path) <= SHOWN_CHARACTERS else path[:SHOWN_CHARACTERS] + "…"
+        super().__init__(f"{shown}: {reason}")
         self.path = path
         self.reason = reason
 
@@ -48,7 +55,8 @@ class Tree:
     """The caller's files, each where its folder's links lead, with the folders they imply.
 
     ``ground`` says what stands at a path that no file mentions. Raises TreeConflictError for a path that is not
-    absolute, for a path below a file or in a circle of links, and for two different files at one place.
+    absolute, for a path below a file or in a circle of links, for two different files at one place, and for more or
+    deeper folders than are taken.
     """
 
     def __init__(self, files: Mapping[str, InlineFile], paths: Paths, ground: Callable[[str], Entry | None]) -> None:
@@ -56,6 +64,7 @@ class Tree:
         self._ground = ground
         self._standing: dict[str, bytes | Link | Folder] = {}
         self._names: dict[str, set[str]] = {}
+        self._implied_characters = 0
         self._plant(files)
 
     def entry(self, path: str) -> Entry | None:
@@ -77,6 +86,7 @@ class Tree:
         for path in files:
             if not self._paths.is_absolute(path):
                 raise TreeConflictError(path, "the path must be absolute")
+            self._require_short(path, files[path])
         links = {self._paths.normal(path) for path, file in files.items() if isinstance(file, Link)}
 
         def links_above(path: str) -> int:
@@ -93,6 +103,17 @@ class Tree:
                 homes[folder] = self._real_folder(path)
             self._place(path, files[path], homes[folder])
         self._require_reachable(files)
+
+    def _require_short(self, path: str, file: InlineFile) -> None:
+        if self._is_long(self._paths.normal(path)):
+            raise TreeConflictError(
+                path, f"a path has at most {MAX_PATH_CHARACTERS:,} characters and {MAX_DEPTH} folders"
+            )
+        if isinstance(file, Link) and len(file.target) > MAX_PATH_CHARACTERS:
+            raise TreeConflictError(path, f"a link's target has at most {MAX_PATH_CHARACTERS:,} characters")
+
+    def _is_long(self, path: str) -> bool:
+        return len(path) > MAX_PATH_CHARACTERS or path.count(self._paths.separator) > MAX_DEPTH
 
     def _require_reachable(self, files: Mapping[str, InlineFile]) -> None:
         resolver = Resolver(self._paths, self.entry)
@@ -121,9 +142,15 @@ class Tree:
     def _imply(self, folder: str, path: str) -> None:
         if folder in self._names:
             return
+        if self._is_long(folder):
+            raise TreeConflictError(path, "its folder's links lead to a path that is too long")
         implied = [folder]
         while not self._paths.is_root(implied[-1]) and self._paths.parent(implied[-1]) not in self._names:
             implied.append(self._paths.parent(implied[-1]))
+        self._implied_characters += sum(map(len, implied))
+        too_many = len(self._names) + len(implied) > MAX_IMPLIED_FOLDERS
+        if too_many or self._implied_characters > MAX_IMPLIED_CHARACTERS:
+            raise TreeConflictError(path, "the paths imply more folders than are taken: send fewer files")
         for real in reversed(implied):
             standing = self._standing.setdefault(real, Folder())
             if not isinstance(standing, Folder):

@@ -51,6 +51,8 @@ class LocalWorkspace:
 
     def read(self, path: str) -> Content:
         node = self.look(path)
+        if node.kind is Kind.DIRECTORY and not os.access(node.real, os.R_OK | os.X_OK):
+            return refused(Kind.UNREADABLE)
         if node.kind is not Kind.FILE:
             return refused(node.kind)
         try:
@@ -69,7 +71,7 @@ class LocalWorkspace:
         if node.kind is not Kind.DIRECTORY:
             return ()
         try:
-            return tuple(sorted(name for name in self._listed(node.real) if is_text(name)))
+            return tuple(sorted({_as_text(name) for name in self._listed(node.real)}))
         except (_LedOutsideError, OSError):
             return ()
 
@@ -117,6 +119,11 @@ class LocalWorkspace:
             return _names_in(real)
         with self._opened(real) as opened:
             return _names_in(opened)
+
+
+def _as_text(name: str) -> str:
+    """The name with U+FFFD for bytes that are not UTF-8, so that it can be told; it leads to nothing."""
+    return name if is_text(name) else os.fsencode(name).decode("utf-8", "replace")
 
 
 def _names_in(folder: str | int) -> list[str]:

@@ -59,7 +59,7 @@ def log_of(commit: str) -> Query:
 
 
 def user_of(folder: GitFolder) -> Query:
-    return ("config", "--no-includes", "--file", folder.their_config, "user.name")
+    return ("config", "--no-includes", "--file", folder.user_config, "user.name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,9 @@ class GitProgram:
         try:
             return git_folder(shown)
         except OSError as error:
-            raise GitUnavailable("There is no room for git's temporary files. Make the folder TMPDIR writable.") from error
+            raise GitUnavailable(
+                "There is no room for git's temporary files. Make the folder TMPDIR writable."
+            ) from error
 
     def ask(self, folder: GitFolder, queries: Sequence[Query]) -> tuple[Output, ...]:
         """The answers to ``queries``, asked together. Raises GitUnavailable when one is missing at the deadline."""

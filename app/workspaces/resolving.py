@@ -11,6 +11,7 @@ from app.core.facts import Content, Kind, Node
 from app.core.paths import Paths
 
 MAX_LINKS = 40  # as Linux has it
+MAX_STEPS_IN_VAIN = 200_000
 
 Refusal = Literal["not_found", "is_directory", "unreadable", "outside_fence"]
 REFUSALS: dict[Kind, Refusal] = {
@@ -71,7 +72,8 @@ class Resolver:
     """Real paths in one tree, each name asked for once.
 
     ``entry`` says what stands at a path whose folder is real. ``tells`` says whether the existence of something
-    at a real path may be told; where it may not, the way ends with ``Kind.OUTSIDE``.
+    at a real path may be told; where it may not, the way ends with ``Kind.OUTSIDE``. A tree whose links lead nowhere
+    by very long ways has its other links followed no further: they dangle too.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class Resolver:
         self._entry = entry
         self._tells = tells
         self._known: dict[str, Node] = {}
+        self._steps_in_vain = 0
 
     def resolve(self, path: str) -> Node:
         """What stands at ``path``; ``..`` in it is text, ``..`` in a link's target goes up from the real folder."""
@@ -114,7 +117,7 @@ class Resolver:
         entry = self._entry(path)
         if entry is not None and entry.target is not None:
             node = self._follow(path, entry.target, trail)
-            if node.kind is Kind.DANGLING:  # may hold for this trail only
+            if node.kind is Kind.DANGLING and trail:  # may hold for this trail only
                 return node
         else:
             node = Node(Kind.MISSING, path) if entry is None else Node(entry.kind, path, entry.size)
@@ -122,8 +125,11 @@ class Resolver:
         return node
 
     def _follow(self, link: str, target: str, trail: tuple[str, ...]) -> Node:
-        if not target or link in trail or len(trail) >= MAX_LINKS:
+        if not target or link in trail or len(trail) >= MAX_LINKS or self._steps_in_vain > MAX_STEPS_IN_VAIN:
             return Node(Kind.DANGLING, link)
         root, names = split(self._paths, target)
         node = self._walk(root or self._paths.parent(link), names, (*trail, link))
-        return Node(Kind.DANGLING, node.real) if node.kind is Kind.MISSING else node
+        if node.kind not in (Kind.MISSING, Kind.DANGLING):
+            return node
+        self._steps_in_vain += len(names)
+        return Node(Kind.DANGLING, node.real)

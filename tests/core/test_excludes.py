@@ -106,9 +106,10 @@ def test_a_pattern_that_can_fit_nothing_is_told(glob, reason):
     assert found.match(["/a.md", "/a/b", "/b"]) is None
 
 
-def test_braces_beyond_the_budget_are_taken_as_written():
-    assert fits("/a/" + "{b,c}" * 10, "/a/" + "{b,c}" * 10)
-    assert not fits("/a/" + "{b,c}" * 10, "/a/" + "b" * 10)
+def test_braces_beyond_the_budget_are_told_and_fit_nothing():
+    glob = "/a/" + "{b,c}" * 10
+    assert not fits(glob, glob)
+    assert [row.reason for row in project({}).asked(exclude=(glob,)).load().rows if row.path == glob] == ["budget"]
 
 
 def test_the_first_pattern_that_fits_is_named():
@@ -199,3 +200,10 @@ def test_patterns_of_settings_files_come_with_their_file():
         ("CLAUDE.md", "pattern_never_matched")
     ]
     assert [(notice.code, notice.where) for notice in memory.notices] == [("pattern_never_matched", settings)]
+
+
+def test_patterns_beyond_the_budget_of_a_request_are_told():
+    globs = ["/**/{1..600}x"] * 3
+    tree = project({}).asked(exclude=tuple(globs))
+    told = [row for row in tree.load().rows if row.parent == "memory.exclude"]
+    assert [row.reason for row in told] == ["budget"]

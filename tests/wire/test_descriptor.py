@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+import httpx
 import pytest
 from pydantic import ValidationError
 
@@ -10,6 +11,7 @@ from app.core.facts import Client, GitFacts, GitRoots
 from app.wire.descriptor import MANAGED_DIRS, Workspace
 from app.workspaces.inline import Binary, Folder, Link, Text
 from app.workspaces.opening import InlineSource, LocalSource
+from tests.asking import inline
 
 
 def described(**fields: Any) -> Workspace:
@@ -94,3 +96,12 @@ def test_a_path_that_is_not_absolute_is_refused(path: str) -> None:
 @pytest.mark.parametrize("path", ["/", "/p", "C:\\", "C:/p", r"\\server\share\p"])
 def test_an_absolute_path_is_taken(path: str) -> None:
     assert described(cwd=path).cwd == path
+
+
+def test_a_path_deeper_than_any_tree_is_refused(service: httpx.Client) -> None:
+    body = inline({}, workspace={"cwd": "/a" * 300})
+    answer = service.post("/v1/context", json=body)
+    assert answer.status_code == 422
+    assert answer.json()["errors"] == [
+        {"pointer": "/workspace/cwd", "message": "a path may lie at most 256 folders deep"}
+    ]

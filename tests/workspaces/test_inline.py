@@ -5,6 +5,7 @@ import pytest
 from app.core.facts import Content, GitFacts, GitRoots, Kind, Node
 from app.core.paths import Paths
 from app.workspaces.inline import Binary, Folder, InlineFile, InlineWorkspace, Link, Text, TreeConflictError
+from app.workspaces.resolving import Entry, Resolver
 from tests.workspaces.trees import LIMIT, POSIX
 
 
@@ -124,9 +125,69 @@ def test_the_root_may_be_given_as_a_folder() -> None:
     assert inline({"/": Folder(), "/a": Text("")}).names("/") == ("a",)
 
 
-def test_very_deep_files_have_their_folders() -> None:
-    path = "/d" * 3_000
+def test_very_deep_files_have_their_folders_up_to_a_limit() -> None:
+    path = "/d" * 255
     assert inline({path + "/a.md": Text("a")}).names(path) == ("a.md",)
+    with pytest.raises(TreeConflictError, match="256 folders") as caught:
+        inline({path + "/d/a.md": Text("a")})
+    assert caught.value.path == path + "/d/a.md"
+    assert len(str(caught.value)) < 300
+
+
+def test_a_path_has_at_most_as_many_characters_as_linux_allows() -> None:
+    path = ("/" + "d" * 127) * 31 + "/"
+    longest = path + "x" * (4_096 - len(path))
+    assert inline({longest: Text("a")}).read(longest) == Content(b"a")
+    with pytest.raises(TreeConflictError, match="4,096 characters"):
+        inline({longest + "x": Text("a")})
+
+
+def test_a_target_has_at_most_as_many_characters_as_linux_allows() -> None:
+    assert inline({"/l": Link("x" * 4_096)}).look("/l").kind is Kind.DANGLING
+    with pytest.raises(TreeConflictError, match="target") as caught:
+        inline({"/l": Link("x" * 4_097)})
+    assert caught.value.path == "/l"
+
+
+@pytest.mark.parametrize(
+    ("width", "depth", "name"), [(410, 250, "d"), (40, 250, "d" * 15)], ids=["too many", "too long together"]
+)
+def test_files_that_imply_too_many_folders_are_refused(width: int, depth: int, name: str) -> None:
+    files: dict[str, InlineFile] = {f"/{number}" + f"/{name}" * depth: Text("") for number in range(width)}
+    with pytest.raises(TreeConflictError, match="send fewer"):
+        inline(files)
+    assert len(inline(dict(list(files.items())[: width // 10])).names("/")) == width // 10
+
+
+def test_links_cannot_make_a_path_longer_than_it_may_be_written() -> None:
+    files: dict[str, InlineFile] = {"/1": Link("d/" * 200), "/2": Link("1/" + "d/" * 200), "/2/a.md": Text("a")}
+    with pytest.raises(TreeConflictError, match="too long") as caught:
+        inline(files)
+    assert caught.value.path == "/2/a.md"
+
+
+def test_a_dangling_link_is_followed_once() -> None:
+    asked: list[str] = []
+
+    def entry(path: str) -> Entry | None:
+        asked.append(path)
+        return {"/": Entry(Kind.DIRECTORY), "/l": Entry(Kind.DANGLING, target="gone")}.get(path)
+
+    resolver = Resolver(POSIX, entry)
+    first = resolver.resolve("/l")
+    assert [resolver.resolve("/l") for _ in range(5)] == [first] * 5
+    assert sorted(asked) == ["/", "/gone", "/l"]
+
+
+def test_after_very_long_ways_to_nowhere_no_link_is_followed() -> None:
+    good: dict[str, InlineFile] = {"/a/x.md": Text("x"), "/good": Link("a/x.md")}
+    ways: dict[str, InlineFile] = {f"/{n}": Link("a/../" * 800 + str(n + 1)) for n in range(150)}
+    workspace = inline(good | ways)
+    assert inline(good | ways).look("/good").kind is Kind.FILE
+    for number in range(150):
+        assert workspace.look(f"/{number}").kind is Kind.DANGLING
+    assert workspace.look("/good").kind is Kind.DANGLING
+    assert workspace.look("/a/x.md").kind is Kind.FILE
 
 
 def test_a_long_chain_of_links_ends_as_on_linux() -> None:

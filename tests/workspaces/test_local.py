@@ -120,13 +120,14 @@ def test_a_device_is_special() -> None:
     assert workspace.read("/dev/null") == Content(None, "unreadable")
 
 
-def test_names_that_are_not_utf8_are_left_out(inside: Path) -> None:
+def test_names_that_are_not_utf8_are_listed_and_lead_to_nothing(inside: Path) -> None:
     odd = os.fsencode(inside) + b"/caf\xe9.md"
     Path(os.fsdecode(odd)).write_text("odd")
     (inside / "to_odd.md").symlink_to(os.fsdecode(b"caf\xe9.md"))
     (inside / "even.md").write_text("even")
     workspace = local(inside)
-    assert workspace.names(str(inside)) == ("even.md", "to_odd.md")
+    assert workspace.names(str(inside)) == ("caf\ufffd.md", "even.md", "to_odd.md")
+    assert workspace.look(f"{inside}/caf\ufffd.md").kind is Kind.MISSING
     assert workspace.look(os.fsdecode(odd)).kind is Kind.MISSING
     assert workspace.look(f"{inside}/to_odd.md") == Node(Kind.DANGLING, f"{inside}/to_odd.md")
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
+import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -95,6 +98,8 @@ def test_the_default_branch_is_what_origin_says_then_a_usual_name_then_the_curre
 def test_the_user_is_the_repositorys_own(repository: Path, tmp_path: Path) -> None:
     git(repository, "config", "user.name", "Grace Größer")
     assert facts(repository).user == "Grace Größer"
+    git(repository, "config", "user.name", 'Grace "Größer" # ; \\ x')
+    assert facts(repository).user == 'Grace "Größer" # ; \\ x'
     (tmp_path / "other").write_text("[user]\nname = Somebody Else\n")
     git(repository, "config", "--unset", "user.name")
     git(repository, "config", "include.path", str(tmp_path / "other"))
@@ -194,8 +199,6 @@ def test_a_program_that_lets_go_of_its_output_is_still_held_to_the_deadline(repo
 def test_without_a_git_program_only_the_roots_are_known(repository: Path) -> None:
     found = facts(repository, GitProgram(executable="/nonexistent/git"))
     assert found == GitFacts(roots=GitRoots(str(repository)))
-    git(repository, "config", "filter.x.clean", "cat")
-    assert facts(repository, GitProgram(executable="/nonexistent/git")) == found
 
 
 class Trap:
@@ -238,6 +241,119 @@ def test_a_filter_is_never_run(repository: Path, trap: Trap, driver: str, kind: 
     found = facts(repository)
     assert not trap.trace.exists()
     assert (found.branch, found.status) == ("main", "")
+
+
+def test_a_filter_is_not_run_when_the_configuration_changes_meanwhile(repository: Path, trap: Trap) -> None:
+    (repository / ".git" / "info" / "attributes").write_text("* filter=x\n")
+    config = repository / ".git" / "config"
+    harmless = config.read_text()
+    evil = f'{harmless}[filter "x"]\n\tclean = {trap.command}\n[core]\n\tfsmonitor = {trap.command}\n'
+    is_over = threading.Event()
+
+    def swap() -> None:
+        for text in itertools.cycle((evil, harmless)):
+            if is_over.is_set():
+                return
+            (repository / "next").write_text(text)
+            (repository / "next").rename(config)
+
+    swapping = threading.Thread(target=swap)
+    swapping.start()
+    try:
+        for _ in range(200):
+            touch(repository)
+            assert facts(repository).branch == "main"
+        assert not trap.trace.exists()
+        sprung = False
+        for _ in range(200):
+            touch(repository)
+            sprung = sprung or trap.springs(repository, "status")
+        assert sprung
+    finally:
+        is_over.set()
+        swapping.join()
+
+
+def test_what_the_repository_says_of_its_files_holds(repository: Path) -> None:
+    (repository / "a.txt").chmod(0o755)
+    (repository / "new").write_text("")
+    (repository / "excluded").write_text("")
+    (repository / ".git" / "info" / "exclude").write_text("excluded\n")
+    assert facts(repository).status == " M a.txt\n?? new"
+    git(repository, "config", "core.fileMode", "false")
+    git(repository, "config", "core.abbrev", "12")
+    assert facts(repository).status == "?? new"
+    assert facts(repository).log == (f"{git(repository, 'rev-parse', 'HEAD')[:12]} first: größer",)
+    git(repository, "config", "status.showUntrackedFiles", "no")
+    assert facts(repository).status == ""
+
+
+def test_a_worktrees_own_configuration_holds(repository: Path, tmp_path: Path) -> None:
+    side = tmp_path / "side"
+    git(repository, "worktree", "add", "--quiet", "-b", "side", str(side))
+    git(repository, "config", "extensions.worktreeConfig", "true")
+    git(side, "config", "--worktree", "user.name", "Side")
+    assert (facts(side).user, facts(side).branch) == ("Side", "side")
+    assert (facts(repository).user, facts(repository).branch) == (None, "main")
+
+
+def test_a_shallow_clone_ends_where_its_history_does(repository: Path, tmp_path: Path) -> None:
+    for number in range(3):
+        git(repository, "commit", "--quiet", "--allow-empty", "-m", f"number {number}")
+    git(tmp_path, "clone", "--quiet", "--depth=2", f"file://{repository}", str(tmp_path / "clone"))
+    found = facts(tmp_path / "clone")
+    assert [line.split(" ", 1)[1] for line in found.log] == ["number 2", "number 1"]
+    assert (found.branch, found.status, found.default_branch) == ("main", "", "main")
+
+
+def test_a_split_index_and_packed_parts_are_read(repository: Path) -> None:
+    git(repository, "update-index", "--split-index")
+    (repository / "b.txt").write_text("")
+    git(repository, "add", "b.txt")
+    git(repository, "gc", "--quiet")
+    git(repository, "pack-refs", "--all")
+    assert list((repository / ".git").glob("sharedindex.*"))
+    found = facts(repository)
+    assert (found.branch, found.status, len(found.log)) == ("main", "A  b.txt", 1)
+
+
+def test_a_sparse_checkout_misses_nothing(repository: Path) -> None:
+    (repository / "sub").mkdir()
+    (repository / "sub" / "b.txt").write_text("")
+    git(repository, "add", ".")
+    git(repository, "commit", "--quiet", "-m", "second")
+    git(repository, "sparse-checkout", "set", "--cone", "--sparse-index", "other")
+    assert not (repository / "sub").exists()
+    assert facts(repository).status == ""
+
+
+def test_a_repository_of_long_ids_is_told(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet", "--initial-branch=main", "--object-format=sha256")
+    (tmp_path / "a.txt").write_text("")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "-m", "first")
+    (tmp_path / "a.txt").write_text("other")
+    assert (facts(tmp_path).branch, facts(tmp_path).status) == ("main", " M a.txt")
+    assert len(facts(tmp_path).log) == 1
+
+
+def test_a_head_that_is_a_link_names_its_branch(repository: Path) -> None:
+    (repository / ".git" / "HEAD").unlink()
+    (repository / ".git" / "HEAD").symlink_to("refs/heads/main")
+    assert (facts(repository).branch, len(facts(repository).log)) == ("main", 1)
+
+
+def test_nothing_is_left_of_the_folder_that_git_works_in(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = tmp_path / "room"
+    room.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(room))
+    assert facts(repository).branch == "main"
+    facts(repository, GitProgram(executable="/nonexistent/git"))
+    assert list(room.iterdir()) == []
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    assert facts(repository) == GitFacts(roots=GitRoots(str(repository)))
 
 
 def test_a_file_monitor_is_never_run(repository: Path, trap: Trap) -> None:
@@ -291,42 +407,3 @@ def test_a_work_tree_elsewhere_is_not_looked_at(repository: Path, tmp_path: Path
     (tmp_path / "private" / "secret-name").write_text("")
     git(repository, "config", "core.worktree", str(tmp_path / "private"))
     assert "secret-name" not in (facts(repository).status or "")
-
-
-@pytest.mark.parametrize("part", ["objects", "refs", "index", "config", "objects/pack"])
-def test_a_repository_with_a_part_outside_the_fence_is_not_given_to_git(
-    repository: Path, tmp_path: Path, part: str
-) -> None:
-    assert facts(repository, fence=repository).branch == "main"
-    (repository / ".git" / part).rename(tmp_path / "moved")
-    (repository / ".git" / part).symlink_to(tmp_path / "moved")
-    assert facts(repository, fence=tmp_path).branch == "main"
-    assert facts(repository, fence=repository) == GitFacts(roots=GitRoots(str(repository)))
-
-
-def test_a_repository_that_borrows_objects_from_outside_the_fence_is_not_given_to_git(
-    repository: Path, tmp_path: Path
-) -> None:
-    fence = tmp_path / "fence"
-    fence.mkdir()
-    for lender, borrower in ((repository, fence / "near"), (fence / "near", fence / "far")):
-        git(tmp_path, "clone", "--quiet", "--shared", str(lender), str(borrower))
-    for folder in (fence / "near", fence / "far"):
-        assert facts(folder, fence=tmp_path).branch == "main"
-        assert facts(folder, fence=fence) == GitFacts(roots=GitRoots(str(folder)))
-
-
-def test_a_chain_of_lenders_is_followed_as_far_as_git_does(repository: Path, tmp_path: Path) -> None:
-    lender = repository
-    for number in range(6):
-        git(tmp_path, "clone", "--quiet", "--shared", str(lender), str(tmp_path / str(number)))
-        lender = tmp_path / str(number)
-    assert facts(tmp_path / "4").branch == "main"
-    assert facts(tmp_path / "5").branch is None
-
-
-@pytest.mark.parametrize(("lender", "trusted"), [("# none", True), ("", True), ('"/quoted"', False), ("gone", False)])
-def test_only_plain_lenders_are_trusted(repository: Path, lender: str, trusted: bool) -> None:
-    (repository / ".git" / "objects" / "info").mkdir(exist_ok=True)
-    (repository / ".git" / "objects" / "info" / "alternates").write_text(f"{lender}\n")
-    assert (facts(repository).branch == "main") is trusted

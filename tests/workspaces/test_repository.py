@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,16 @@ def test_a_repository_without_a_configuration_is_not_bare(tmp_path: Path) -> Non
     assert roots(main, tmp_path) == GitRoots(str(main))
 
 
+def test_a_long_configuration_counts_as_far_as_its_first_64_kilobytes(tmp_path: Path) -> None:
+    main = repository(tmp_path / "r")
+    config = "[core]\nbare = true\n" + "# more\n" * 12_000
+    (main / ".git" / "config").write_text(config)
+    fence = Fence.of([str(tmp_path)])
+    assert LocalWorkspace(fence, POSIX, 1_000_000, NO_GIT).roots(str(main)) == GitRoots(str(main), bare=True)
+    (main / ".git" / "config").write_text(config + "bare = false\n")
+    assert LocalWorkspace(fence, POSIX, 1_000_000, NO_GIT).roots(str(main)) == GitRoots(str(main), bare=True)
+
+
 def test_a_submodule_is_not_a_worktree(tmp_path: Path) -> None:
     library = repository(tmp_path / "library")
     main = repository(tmp_path / "r")
@@ -134,12 +145,54 @@ def test_a_submodule_is_not_a_worktree(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "pointer",
-    ["gitdir: ../.git/worktrees/gone\n", "gitdir: ../sub\n", "../r/.git\n", "", "gitdir:\n", "gitdir: \0\n", "\xff"],
+    [
+        *("gitdir: ../.git/worktrees/gone\n", "gitdir: ../sub\n", "../r/.git\n", "", "gitdir:\n", "gitdir: \0\n"),
+        *("\xff", "gitdir:../.git\n", "gitdir:  ../.git\n", "gitdir: ../.git \n", "gitdir: ../.git\t\n"),
+        *("gitdir: ../.git\n\n../.git\n", "gitdir: ../.git\x7f\n", "gitdir: ../x\xff/../.git\n"),
+        *("gitdir: ../gone/../.git\n", "gitdir: " + "./" * 2_048 + "../.git\n"),
+    ],
 )
 def test_a_broken_pointer_means_no_repository_although_one_is_above(tmp_path: Path, pointer: str) -> None:
     main = repository(tmp_path / "r")
     (main / "sub").mkdir()
     (main / "sub" / ".git").write_bytes(pointer.encode("latin-1"))
+    assert roots(main / "sub", tmp_path) is None
+
+
+@pytest.mark.parametrize("ending", ["", "\n", "\r\n", "\n\n"])
+def test_line_ends_behind_a_pointer_are_cut_off(tmp_path: Path, ending: str) -> None:
+    main = repository(tmp_path / "r")
+    (main / "sub").mkdir()
+    (main / "sub" / ".git").write_bytes(b"gitdir: ../.git" + ending.encode())
+    assert roots(main / "sub", tmp_path) == GitRoots(str(main / "sub"))
+
+
+@pytest.mark.parametrize(
+    "written", [b" ../x\n", b"../x \n", b"../x\x0b\n", b"x\xff\n", b"link/../x\n", b"", b"\n", b"../x\0\n", b"\x85"]
+)
+def test_a_common_folder_that_git_may_read_otherwise_is_none(tmp_path: Path, written: bytes) -> None:
+    side = worktree(repository(tmp_path / "r"), tmp_path / "side")
+    private = tmp_path / "r" / ".git" / "worktrees" / "side"
+    for name in (b"x", b" ", b"x\xff", "x\ufffd".encode(), b"../x", b"../x ", b"../x\x0b"):
+        (private / os.fsdecode(name)).symlink_to(tmp_path / "r" / ".git")
+    (tmp_path / "elsewhere" / "deep").mkdir(parents=True)
+    (private / "link").symlink_to(tmp_path / "elsewhere" / "deep")
+    (private / "commondir").write_bytes(b"../x\n")
+    assert roots(side, tmp_path) == GitRoots(str(side), str(tmp_path / "r"))
+    (private / "commondir").write_bytes(written)
+    assert roots(side, tmp_path) is None
+
+
+def test_an_absolute_pointer_may_go_up_from_real_folders_only(tmp_path: Path) -> None:
+    main = repository(tmp_path / "r")
+    (main / "sub").mkdir()
+    (tmp_path / "link").symlink_to(main)
+    pointer = main / "sub" / ".git"
+    pointer.write_text(f"gitdir: {main}/sub/../.git\n")
+    assert roots(main / "sub", tmp_path) == GitRoots(str(main / "sub"))
+    pointer.write_text(f"gitdir: {tmp_path}/link/.git\n")
+    assert roots(main / "sub", tmp_path) == GitRoots(str(main / "sub"))
+    pointer.write_text(f"gitdir: {tmp_path}/link/../r/.git\n")
     assert roots(main / "sub", tmp_path) is None
 
 

@@ -163,6 +163,6 @@ def test_answers_do_not_depend_on_what_was_asked_before(laid: Laid) -> None:
 
 
 def test_a_workspace_may_be_closed_twice(laid: Laid) -> None:
-    laid.workspace.close()
-    laid.workspace.close()
     assert laid.workspace.read(laid.at("CLAUDE.md")).data == PLAIN["CLAUDE.md"]
+    laid.workspace.close()
+    laid.workspace.close()
