@@ -6,6 +6,7 @@ import re
 import stat
 from collections.abc import Mapping
 from contextlib import ExitStack
+from weakref import finalize
 
 from app.core.facts import Content, GitFacts, GitRoots, Kind, Node
 from app.core.paths import Paths
@@ -62,8 +63,9 @@ class GitWorkspace:
         self._limit = max_file_bytes
         self._program = program
         self._git_folder = program.open(_repository_shown(repository, fence, program))
+        self._leave = finalize(self, self._git_folder.close)  # also when nobody closes: a caller that went away
         with ExitStack() as on_failure:
-            on_failure.callback(self._git_folder.close)
+            on_failure.callback(self._leave)
             self._commit, self._branch = self._resolved(ref)
             on_failure.pop_all()
         self._objects = Objects(self._git_folder, program)
@@ -109,7 +111,7 @@ class GitWorkspace:
 
     def close(self) -> None:
         self._objects.close()
-        self._git_folder.close()
+        self._leave()
 
     def _is_mounted(self, real: str) -> bool:
         return self.paths.within(real, self._mount)

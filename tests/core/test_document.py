@@ -48,6 +48,11 @@ def test_advice_counts_lines_from_the_top_of_the_file():
     assert read(b"---\na: b\n---\n```\n@a\n").advice == ("Line 4: a code fence never closes; what follows is code.",)
 
 
+def test_a_line_too_long_to_look_for_includes_in_is_told_with_its_number():
+    text = f"---\na: b\n---\nShort.\n{'[@a ' * 5000}\n@b"
+    assert read(text.encode()).advice == ("Line 5 is too long: includes in it are not looked for.",)
+
+
 @pytest.mark.parametrize("key", ["globs", "alwaysApply", "applyTo", "glob", "path", "fileMatchPattern"])
 def test_keys_of_other_tools_are_told_unless_paths_is_there(key):
     document = read(f"---\n{key}: x\n---\n".encode())

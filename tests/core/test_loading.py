@@ -1,13 +1,18 @@
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.facts import GitRoots, MemoryOptions
+from app.core.allowance import Limits
+from app.core.facts import Content, GitRoots, MemoryOptions
+from app.core.memory import load
+from app.core.paths import paths_for
 from app.core.report import REASONS
-from app.workspaces.inline import Link
-from tests.core.tree import FOLDER, HOME, PROJECT, Tree, project, rows_of
+from app.gather import Answers
+from app.workspaces.inline import InlineWorkspace, Link
+from tests.core.tree import FOLDER, HOME, PROJECT, Tree, inline, project, rows_of
 
 ROOT = f"{PROJECT}/CLAUDE.md"
 
@@ -503,3 +508,64 @@ def test_attachments_have_one_row_each_and_repeat_nothing(tree, touched):
     memory, attached = tree.load(), tree.attach(*touched)
     is_consistent(attached.files, attached.rows)
     assert not {file.real for file in attached.files} & dict(memory.seen).keys()
+
+
+def within(limits, files):
+    """What loads of the files, and the rows, when a request may take no more than that."""
+    plan = replace(project(files).plan(), limits=limits)
+    return project(files).drive(load(plan))
+
+
+def test_rules_with_more_patterns_than_a_request_may_have_wait():
+    rule = "---\npaths: [a, b, c]\n---\n"
+    files = {f".claude/rules/{name}.md": rule.replace("c]", f"{name}]") for name in "xyz"} | {"CLAUDE.md": "C"}
+    memory = within(Limits(patterns=6), files)
+    assert [file.content for file in memory.files] == ["C"]
+    assert [row.reason for row in memory.rows if ".claude/rules/" in row.path] == [
+        "condition_not_met",
+        "condition_not_met",
+        "budget",
+    ]
+
+
+def test_patterns_that_several_rules_share_count_once():
+    files = {f".claude/rules/{name}.md": "---\npaths: [a, b, c]\n---\nR" for name in "xyz"}
+    assert "budget" not in [row.reason for row in within(Limits(patterns=3), files).rows]
+
+
+def test_includes_of_notes_are_told_up_to_the_limit():
+    notes = f"{HOME}/.claude/projects/-home-dev-p/memory/MEMORY.md"
+    rows = within(Limits(includes=2), {notes: "@a.md @b.md @c.md @d.md"}).rows
+    told = [(row.reason, row.parent) for row in rows if row.parent]
+    assert told == [("includes_not_followed", notes), ("includes_not_followed", notes), ("budget", notes)]
+
+
+class Closed(InlineWorkspace):
+    """Files in a request, but for one folder that may not be listed."""
+
+    def names(self, path):
+        return () if path.endswith("/closed") else super().names(path)
+
+    def read(self, path):
+        return Content(None, "unreadable") if path.endswith("/closed") else super().read(path)
+
+
+def test_a_folder_of_rules_that_may_not_be_listed_is_told():
+    tree = project({".claude/rules/closed/a.md": "A", ".claude/rules/ok.md": "OK", ".claude/rules/none": FOLDER})
+    closed = Closed(inline(tree.files), None, paths_for(PROJECT), 1000)
+    memory = Answers(closed).drive(load(tree.plan()))
+    assert [file.content for file in memory.files] == ["OK"]
+    assert rows_of(memory.rows, f"{PROJECT}/.claude/rules/closed") == [("skipped", "unreadable")]
+    assert rows_of(memory.rows, f"{PROJECT}/.claude/rules/none") == []
+
+
+def test_a_listed_name_that_is_not_utf_8_is_told():
+    tree = project({".claude/rules/ok.md": "OK"})
+
+    class Odd(InlineWorkspace):
+        def names(self, path):
+            return (*super().names(path), "caf\ufffd.md", "gone.md")
+
+    memory = Answers(Odd(inline(tree.files), None, paths_for(PROJECT), 1000)).drive(load(tree.plan()))
+    assert rows_of(memory.rows, f"{PROJECT}/.claude/rules/caf\ufffd.md") == [("skipped", "unreadable")]
+    assert rows_of(memory.rows, f"{PROJECT}/.claude/rules/gone.md") == []

@@ -1,6 +1,6 @@
 import pytest
 
-from app.core.rules import MOST_CHARACTERS, can_never_match, condition, globs_from
+from app.core.rules import MOST_CHARACTERS, can_never_match, condition, globs_from, waiting
 
 
 @pytest.mark.parametrize(
@@ -108,3 +108,19 @@ def test_a_negated_folder_is_taken_out_of_a_folder_that_is_named_with_stars():
 
 def test_what_is_in_a_folder_named_whole_stays_in_as_git_has_it():
     assert condition(globs_from(["src/", "!src/a.ts"])).met_by("src/a.ts")
+
+
+def test_of_many_faulty_patterns_a_few_are_named_and_the_rest_counted():
+    globs = tuple(f"./{number}" for number in range(5)) + tuple(f"[{number}" for number in range(4))
+    reason, advice = waiting(globs, condition(globs).invalid, "/home/dev/p")
+    assert reason == "pattern_never_matched"
+    assert advice == (
+        *(f"The pattern [{number} cannot be read." for number in range(3)),
+        *(f"The pattern ./{number} never matches: write {number}." for number in range(3)),
+        "So it is with 3 more.",
+    )
+
+
+def test_a_long_faulty_pattern_is_named_by_its_beginning():
+    (told,) = waiting(("[" + "a" * 500,), ("[" + "a" * 500,), "/p")[1]
+    assert told == f"The pattern [{'a' * 99}… cannot be read."

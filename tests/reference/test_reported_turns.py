@@ -68,6 +68,23 @@ def test_b23_in_a_session_that_starts_anew_a_rule_waits_for_the_next_touch(neste
     assert contents(again["attachments"]) == ["C", "A", "B"]
 
 
+def test_b23_after_a_compaction_a_rule_waits_for_the_next_touch_and_the_rest_is_read_anew(
+    nested: Path, service: httpx.Client
+) -> None:
+    session = uuid4().hex
+    touched = [{"path": str(nested / "r1/chart/v.yaml")}]
+    before = [{"role": "user", "content": "Begin."}]
+    after = [{"role": "user", "content": "A summary.", "meta": {"compact_boundary": True}}]
+    first = ask(service, in_session(nested, session_id=session, touched=touched, messages=before))
+    assert contents(first["memory"]["attachments"]) == ["C", "A", "B"]
+    write(nested, {"CLAUDE.md": "EDITED"})
+    idle = ask(service, in_session(nested, session_id=session, messages=after))
+    assert contents(idle["memory"]["files"]) == ["EDITED"]
+    assert [text for text in ("\n\nB\n", "\n\nC\n") if text in str(idle["request"]["messages"])] == []
+    again = ask(service, in_session(nested, session_id=session, touched=touched, messages=after))
+    assert contents(again["memory"]["attachments"]) == ["C", "A", "B"]
+
+
 # C22: edits in the middle of a session
 
 

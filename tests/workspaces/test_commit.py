@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
 from pathlib import Path
@@ -319,4 +320,16 @@ def test_nothing_is_left_when_a_workspace_is_closed(
     workspace.close()
     with pytest.raises(WorkspaceNotFound):
         committed(repository, "gone")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_left_of_a_workspace_that_nobody_closes(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    workspace = opened(repository, PROGRAM)
+    assert workspace.roots("/repo") == GitRoots("/repo")
+    assert len(list(tmp_path.iterdir())) == 1
+    del workspace
+    gc.collect()
     assert list(tmp_path.iterdir()) == []
