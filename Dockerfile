@@ -34,6 +34,7 @@ RUN apt-get update \
 COPY --from=build /opt/strata /opt/strata
 
 ENV PATH=/opt/strata/bin:$PATH \
+    PYTHONUTF8=1 \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
     HOME=/tmp \

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from weakref import WeakValueDictionary
 
-from app.core.assembly import Assembly, assemble
+from app.core.assembly import Assembly, asked, assemble
 from app.core.attachments import Attached
 from app.core.facts import Client, Notice, Request
 from app.core.memory import Memory
@@ -203,10 +203,10 @@ def _files_digest(ask: Ask) -> str:
 
 
 def _wanted(ask: Ask, remembered: Remembered) -> Wanted:
-    keeps = ask.freshness == "session"
+    keeps = ask.freshness == "session" and remembered.asked in {"", asked(ask.request)}
     return Wanted(
         git=uses_default_prompt(ask.request.prompt) and SYSTEM_CONTEXT.name not in remembered.sections,
-        configuration=remembered.configuration,
+        configuration=remembered.configuration if remembered.asked in {"", asked(ask.request)} else None,
         style=remembered.style,
         memory=remembered.memory if keeps else None,
         delivered=remembered.delivered,

@@ -595,3 +595,14 @@ def test_a_workspace_that_takes_too_long_to_read_is_a_problem_that_says_so(tmp_p
     assert answer.status_code == 503
     assert answer.json()["type"] == "urn:strata:problem:took-too-long"
     assert "STRATA_REQUEST_SECONDS" in answer.json()["detail"]
+
+
+def test_memory_is_read_again_when_the_caller_asks_otherwise(service: httpx.Client) -> None:
+    name = session()
+    files = {f"{CWD}/CLAUDE.md": "See @/home/dev/notes.md", "/home/dev/notes.md": "Notes."}
+    before = ask(service, inline(files, session_id=name))
+    agreed = ask(service, inline(files, session_id=name, memory={"allow_external_includes": True}))
+    after = ask(service, inline(files, session_id=name, memory={"allow_external_includes": True}))
+    loaded = [[file["path"] for file in body["memory"]["files"]] for body in (before, agreed, after)]
+    both = [f"{CWD}/CLAUDE.md", "/home/dev/notes.md"]
+    assert loaded == [[f"{CWD}/CLAUDE.md"], both, both]

@@ -120,6 +120,7 @@ def assemble(facts: Facts, remembered: Remembered) -> Assembly:
             remembered,
             told_date=request.date,
             model=facts.model.id,
+            asked=asked(request),
             configuration=facts.configuration,
             style=facts.style,
             sections={**remembered.sections, **to_remember(elements)},
@@ -128,6 +129,11 @@ def assemble(facts: Facts, remembered: Remembered) -> Assembly:
             late=late,
         ),
     )
+
+
+def asked(request: Request) -> str:
+    """What the caller says of memory: when that changes, it is read again."""
+    return repr((request.memory, request.setting_sources))
 
 
 def _prompt_facts(facts: Facts, remembered: Remembered, tools: frozenset[str], scoped: bool) -> PromptFacts:

@@ -18,7 +18,7 @@ class Remembered:
     ``date`` is when it began, empty before its first turn; ``model`` is the last one it ran on; ``told_date`` is the
     last date the model was told; ``style`` the style that was asked for and what was found; ``delivered`` are real
     paths of attachments; ``files`` is a digest of the files that came with the turn on which memory was read;
-    ``boundaries`` counts the conversation's compactions.
+    ``boundaries`` counts the conversation's compactions; ``asked`` are the memory options of the last turn.
     """
 
     workspace: str
@@ -33,6 +33,7 @@ class Remembered:
     late: tuple[Late, ...] = ()
     files: str = ""
     boundaries: int = 0
+    asked: str = ""
 
     def rewound(self, messages: int) -> Remembered:
         """The session once the conversation was taken back to so many messages: what stood behind them is gone."""
