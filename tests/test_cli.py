@@ -191,9 +191,12 @@ def test_settings_that_are_not_valid_end_with_2(home: Path, project: Path) -> No
     failed(strata(home, "context", str(project), STRATA_HOST="0.0.0.0"), 2, "host 0.0.0.0 is reachable")
 
 
-@pytest.mark.parametrize("name", ["missing", "CLAUDE.md"])
-def test_a_folder_that_cannot_be_opened_ends_with_3(name: str, home: Path, project: Path) -> None:
-    failed(strata(home, "context", str(project / name)), 3, f"There is no folder {project / name}")
+def test_a_folder_that_cannot_be_opened_ends_with_3(home: Path, project: Path) -> None:
+    failed(strata(home, "context", str(project / "missing")), 3, f"There is no folder {project / 'missing'}")
+
+
+def test_a_file_in_place_of_a_folder_ends_with_3(home: Path, project: Path) -> None:
+    failed(strata(home, "context", str(project / "CLAUDE.md")), 3, "CLAUDE.md is a file: give its folder")
 
 
 @pytest.mark.parametrize(("strict", "code"), [([], 0), (["--strict"], 4)])

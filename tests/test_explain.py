@@ -28,7 +28,7 @@ FILES: dict[str, Any] = {
     f"{P}/.claude/rules/kt.md": "---\nglobs: '*.kt'\n---\nKotlin.",
     f"{P}/.claude/rules/sql.md": '---\npaths: "**/*.sql"\n---\nNo SELECT *.',
     f"{P}/src/CLAUDE.md": "Source.",
-    f"{P}/src/.claude/rules/x.md": "---\nalwaysApply: true\n---\nX.",
+    f"{P}/src/.claude/rules/x.md": "---\nalwaysApply: false\n---\nX.",
 }
 
 TOLD = """\

@@ -16,7 +16,9 @@ import yaml
 from app import __version__
 from app.cli.asking import (
     DEFAULT_MODEL,
+    NO_WORKSPACE,
     answered,
+    failed,
     merged,
     missing,
     named_folders,
@@ -176,6 +178,8 @@ def _asked(
     path: Path, model: str | None, touched: list[str] | None, request: Path | None
 ) -> tuple[dict[str, Any], str]:
     """The answer's JSON for a folder, and the folder."""
+    if path.is_file():
+        raise failed(f"{path} is a file: give its folder", NO_WORKSPACE)
     body = merged(read_request(request), path, model, touched)
     settings = read_settings({"roots": (*read_settings({}).roots, *named_folders(body))})
     return answered(settings, body), str(body["workspace"].get("cwd", path))

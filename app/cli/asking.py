@@ -129,7 +129,8 @@ def missing(values: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _is_missed(row: dict[str, Any]) -> bool:
-    return row["reason"] in WANTED or (row["reason"] == "not_found" and "." in Path(row["path"]).name)
+    named = "." in Path(row["path"]).name or row["hint"] is not None
+    return row["reason"] in WANTED or (row["reason"] == "not_found" and named)
 
 
 def told(row: dict[str, Any]) -> str:

@@ -71,6 +71,7 @@ def _uvicorn(app: Any, workers: int = 1) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        timeout_graceful_shutdown=10,
         ws="none",
     )
 

@@ -18,6 +18,7 @@ from app.core.memory import (
     exclude_globs,
     is_private,
     level_files,
+    note_agents,
     off_reason,
     rule_base,
     rules_folder,
@@ -46,7 +47,7 @@ def attach(plan: Plan, memory: Memory, delivered: Collection[str], touches: Sequ
         return Attached()
     fitting = [touch for touch in touches if touch.event in plan.options.trigger_events]
     rows = [Row(real, "skipped", "already_attached") for real in delivered]
-    rows.extend(_idle(plan, touch) for touch in touches if touch not in fitting)
+    rows.extend(_idle(plan, touch) for touch in touches if touch.event not in plan.options.trigger_events)
     if not fitting:
         return Attached(rows=tuple(rows))
     plan = yield from settled(plan)
@@ -67,7 +68,8 @@ def _brought(loading: Loading, touched: Touched, *, agents: bool) -> Flow[list[M
     """Managed and user rules, then folders below the base outermost first, then rules of the base and above."""
     base = _base(loading.plan, touched)
     if base is None:
-        loading.add(touched.real, "skipped", "touched_outside", parent=TOUCHED, hint=_ELSEWHERE)
+        if touched.real != loading.plan.client.cwd:
+            loading.add(touched.real, "skipped", "touched_outside", parent=TOUCHED, hint=_ELSEWHERE)
         return []
     found: list[MemoryFile] = []
     for level, folder in _upper(loading.plan):
@@ -117,6 +119,8 @@ def _nested(loading: Loading, folder: str, touched: Touched, *, agents: bool) ->
             if not is_private(plan, level, folder, name):
                 candidate = Candidate(plan.paths.join(folder, name), level, trigger=touched.path)
                 found.extend((yield from _once(loading, candidate)))
+        if level.type == "Project" and not agents:
+            yield from note_agents(loading, folder, nested=True)
     for unconditional in (True, False):
         for level in levels:
             found.extend((yield from _rules(loading, level, folder, touched, unconditional=unconditional)))

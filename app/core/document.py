@@ -108,7 +108,8 @@ def _rule_advice(values: Mapping[str, Any], *, displaced: bool) -> list[str]:
     if displaced:
         advice.append("Frontmatter only counts at the very top of the file: move it before everything else.")
     foreign = [key for key in _FOREIGN_KEYS if key in values]
-    if foreign and "paths" not in values:
+    always = foreign == ["alwaysApply"] and values["alwaysApply"] is True
+    if foreign and not always and "paths" not in values:
         advice.append(f"The key {foreign[0]} has no effect here: write paths: to make the rule conditional.")
     paths = values.get("paths")
     if isinstance(paths, dict):

@@ -129,6 +129,10 @@ def _anchored(glob: str) -> Iterator[str]:
         yield folder if folder.startswith(("/", "**")) else f"/{folder}"
 
 
+def is_wild(glob: str) -> bool:
+    return _WILD.search(glob) is not None
+
+
 def static_folder(glob: str, paths: Paths) -> str | None:
     """What an absolute pattern names before its first wildcard: a folder, or the whole path when it has none."""
     text = paths.slashed(glob.strip())

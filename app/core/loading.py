@@ -173,6 +173,8 @@ class Loading:
             self._tell(candidate, "skipped", "empty", _sentences(advice))
             return []
         meant = yield from link_in_words(document.raw, self.plan.paths.parent(node.real), self.plan.paths)
+        if candidate.level.limited and text != document.text.strip():
+            meant = "It is longer than a memory index may be, and was cut: its last line says where."
         self._tell(candidate, "loaded", None, _sentences((*advice, *([meant] if meant else []))))
         file = MemoryFile(
             path=candidate.path,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from app.core.advice import memory_key, same_key
 from app.core.candidates import Candidate, MemoryFile, Plan
 from app.core.configuration import private_folders
-from app.core.excludes import ExcludeGlob, Excludes, excludes, static_folder
+from app.core.excludes import ExcludeGlob, Excludes, excludes, is_wild, static_folder
 from app.core.facts import Kind, Notice
 from app.core.flow import Flow, look
 from app.core.includes import reach
@@ -186,7 +186,7 @@ def _level(loading: Loading, place: Place, agents: bool) -> Flow[list[MemoryFile
         else:
             found.extend((yield from loading.file(Candidate(path, level))))
     if level.type == "Project" and not agents:
-        yield from _note(loading, plan.paths.join(place.folder, "AGENTS.md"), "agents_md_off")
+        yield from note_agents(loading, place.folder)
     folder = rules_folder(plan, level, place.folder)
     for candidate in (yield from loading.rules_below(folder, level)) if folder else []:
         found.extend((yield from loading.rule(candidate, rule_base(plan, level, place.folder), None)))
@@ -208,11 +208,19 @@ def _off(loading: Loading, place: Place) -> Flow[None]:
         yield from _note(loading, rules, place.off or "")
 
 
-def _note(loading: Loading, path: str, reason: str) -> Flow[None]:
+def note_agents(loading: Loading, folder: str, *, nested: bool = False) -> Flow[None]:
+    """A row for an AGENTS.md that is not asked for here; below the working directory it is no surprise."""
+    hint = "" if nested else _NOTES["agents_md_off"]
+    if not nested and loading.plan.options.agents_md == "fallback":
+        hint = "A CLAUDE.md counts here, so AGENTS.md does not: set memory.agents_md to both, or include @AGENTS.md."
+    yield from _note(loading, loading.plan.paths.join(folder, "AGENTS.md"), "agents_md_off", hint)
+
+
+def _note(loading: Loading, path: str, reason: str, hint: str | None = None) -> Flow[None]:
     """A row for what exists and does not count here."""
     node = yield from look(path)
     if node.kind in {Kind.FILE, Kind.DIRECTORY} and node.real not in loading.seen:
-        loading.add(path, "skipped", reason, hint=_NOTES.get(reason))
+        loading.add(path, "skipped", reason, hint=_NOTES.get(reason) if hint is None else hint or None)
 
 
 _NOTES = {
@@ -241,8 +249,11 @@ def _idle_rows(loading: Loading) -> Flow[list[Row]]:
         if glob.shared or glob in loading.excluding:
             continue
         folder = static_folder(glob.glob, loading.plan.paths)
-        if folder is not None and (yield from look(folder)).kind is Kind.MISSING:
-            hint = f"There is nothing at {folder}: check the path."
+        kind = (yield from look(folder)).kind if folder is not None else None
+        hint = f"There is nothing at {folder}: check the path." if kind is Kind.MISSING else None
+        if kind is Kind.DIRECTORY and not is_wild(glob.glob):
+            hint = f"It names a folder, and excludes fit files: write {folder}/**."
+        if hint:
             found.append(Row(glob.glob, "skipped", "exclude_never_matched", parent=glob.origin, hint=hint))
     return found
 

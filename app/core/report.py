@@ -38,7 +38,7 @@ REASONS: dict[str, str] = {
     "exclude_never_matched": "an exclude pattern for this project that fits nothing",
     "additional_off": "stands in an additional directory; memory.from_additional_directories is off",
     "includes_not_followed": "includes in memory indexes are not followed",
-    "agents_md_off": "memory.agents_md is off",
+    "agents_md_off": "memory.agents_md does not ask for it here",
     "settings_unreadable": "the settings file is not valid JSON",
 }
 """Why something did not load, each in a few words. The README's table is held to this one."""

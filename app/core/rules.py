@@ -16,6 +16,7 @@ MOST_NAMED = 3
 LONGEST_NAMED = 100
 """How many faulty patterns of a rule a hint names, and how many characters of each."""
 
+_BACKSLASHED = re.compile(r"\w\\[\w*]")
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 
@@ -108,6 +109,7 @@ def can_never_match(glob: str, base: str) -> bool:
     inside = base.rstrip("/")
     return (
         bare.startswith(("./", "../", "~/"))
+        or _BACKSLASHED.search(bare) is not None
         or (bool(inside) and bare.startswith(f"{inside}/"))
         or "/../" in bare
         or bare in {".", ".."}
@@ -117,6 +119,8 @@ def can_never_match(glob: str, base: str) -> bool:
 
 def _instead(glob: str, base: str) -> str:
     bare = glob.removeprefix("!")
+    if _BACKSLASHED.search(bare):
+        return "folders are parted by / here"
     if bare.startswith("./") and not can_never_match(bare[2:], base):
         return f"write {_short(bare[2:])}"
     return f"write it relative to {base}, without dots"
@@ -136,6 +140,8 @@ def waiting(globs: tuple[str, ...], invalid: tuple[str, ...], base: str) -> tupl
     left = len(invalid[MOST_NAMED:]) + len(hopeless[MOST_NAMED:])
     if left:
         advice = (*advice, f"So it is with {left:,} more.")
+    if globs and all(glob.startswith("!") for glob in globs):
+        return "pattern_never_matched", (*advice, "Only negated patterns take nothing out of nothing: name what fits.")
     if len(invalid) == len(globs):
         return "pattern_invalid", advice
     return ("pattern_never_matched" if len(invalid) + len(hopeless) == len(globs) else "condition_not_met"), advice

@@ -138,6 +138,8 @@ class Workspace(Strict):
         if self.source == "git":
             if self.repository is None:
                 raise ValueError("source git needs repository: a folder on the server that holds a git repository")
+            if self.mount is not None and (paths_for(self.mount).windows or self.mount.strip("/") == ""):
+                raise ValueError("mount must be a POSIX path other than /, such as /repo")
             if self.git is not None:
                 raise ValueError("git describes an inline workspace; source git finds it out itself")
             return self

@@ -18,6 +18,9 @@ from app.workspaces.opening import Source
 LONGEST_TEXT = 1024 * 1024
 """Characters of one prompt text. Files have a limit of their own and are reported; messages may hold more."""
 
+MOST_TOUCHED = 1000
+"""Touched files in one request."""
+
 SettingText = Annotated[str, Field(max_length=LONGEST_TEXT)]
 Freshness = Literal["session", "validate", "reload"]
 Agent = Literal["main", "subagent", "explorer"]
@@ -168,7 +171,7 @@ class ContextRequest(Strict):
     tools: list[dict[str, Any]] = []
     mcp_servers: list[McpServer] = []
     messages: list[Message] = []
-    touched: list[Touch] = []
+    touched: Annotated[list[Touch], Field(max_length=MOST_TOUCHED)] = []
     system_prompt: SystemPrompt = SystemPrompt()
     settings: Settings = Settings()
     setting_sources: SettingSources = ["user", "project", "local"]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from app.core import facts
 from app.wire.base import Strict
 from app.wire.descriptor import Workspace
-from app.wire.requests import Agent, Ask, Memory, Server, SessionId, SettingSources, Touch, core_memory
+from app.wire.requests import MOST_TOUCHED, Agent, Ask, Memory, Server, SessionId, SettingSources, Touch, core_memory
 
 
 class AttachmentsRequest(Strict):
     """What the model touched. With a session, each attachment is given once; the caller puts it into the messages."""
 
     workspace: Workspace
-    touched: list[Touch]
+    touched: Annotated[list[Touch], Field(max_length=MOST_TOUCHED)]
     session_id: SessionId | None = None
     setting_sources: SettingSources = ["user", "project", "local"]
     memory: Memory = Memory()

@@ -261,3 +261,15 @@ def test_what_a_touch_says_of_a_candidate_replaces_what_was_said_up_front():
     came, new = Row("/a", "loaded"), Row("/c", "loaded", parent="/a", line=1)
     assert merged_rows([waits, other], [came, new]) == (came, other, new)
     assert merged_rows([waits], []) == (waits,)
+
+
+def test_the_working_directory_itself_is_not_outside():
+    tree = project({f"{PROJECT}/a/CLAUDE.md": "n"})
+    assert tree.attach(PROJECT).rows == ()
+
+
+def test_many_touches_of_another_event_are_told_each():
+    tree = project({})
+    rows = tree.attach(*(Touch(f"f{number}", "edit") for number in range(900))).rows
+    assert {row.reason for row in rows} == {"event_off"}
+    assert len(rows) == 900

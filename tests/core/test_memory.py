@@ -3,7 +3,7 @@ import pytest
 from app.core.facts import GitRoots
 from app.core.memory import auto_memory_dir, memory_key
 from app.workspaces.inline import Link
-from tests.core.tree import FOLDER, MANAGED, PROJECT, Tree, project, rows_of
+from tests.core.tree import FOLDER, HOME, MANAGED, PROJECT, Tree, project, rows_of
 
 INDEX = "/home/dev/.claude/projects/-home-dev-p/memory/MEMORY.md"
 EVERYWHERE = {
@@ -388,3 +388,25 @@ def test_rows_and_notices_of_the_settings_come_along():
         (f"{PROJECT}/.claude/settings.json", "settings_unreadable")
     ]
     assert [notice.code for notice in memory.notices] == ["settings_unreadable"]
+
+
+def test_an_exclude_that_names_a_folder_is_told_how_to_be_written():
+    tree = project({f"{PROJECT}/docs/CLAUDE.md": "x"}).asked(exclude=(f"{PROJECT}/docs", f"{PROJECT}/gone/*.md"))
+    told = {row.path: row.hint for row in tree.load().rows if row.reason == "exclude_never_matched"}
+    assert told == {
+        f"{PROJECT}/docs": f"It names a folder, and excludes fit files: write {PROJECT}/docs/**.",
+        f"{PROJECT}/gone/*.md": f"There is nothing at {PROJECT}/gone: check the path.",
+    }
+
+
+def test_a_memory_index_that_was_cut_says_so_in_its_row():
+    path = f"{HOME}/.claude/projects/-home-dev-p/memory/MEMORY.md"
+    long, short = (project({path: "- a line\n" * count}).load().rows for count in (300, 3))
+    assert [("cut" in (row.hint or "")) for rows in (long, short) for row in rows if row.path == path] == [True, False]
+
+
+def test_an_agents_file_under_a_fallback_that_a_claude_file_ends_is_told_why():
+    rows = project({f"{PROJECT}/CLAUDE.md": "c", f"{PROJECT}/AGENTS.md": "a"}).asked(agents_md="fallback").load().rows
+    hints = [row.hint for row in rows if row.reason == "agents_md_off"]
+    assert len(hints) == 1
+    assert "set memory.agents_md to both" in hints[0]

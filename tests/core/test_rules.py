@@ -124,3 +124,27 @@ def test_of_many_faulty_patterns_a_few_are_named_and_the_rest_counted():
 def test_a_long_faulty_pattern_is_named_by_its_beginning():
     (told,) = waiting(("[" + "a" * 500,), ("[" + "a" * 500,), "/p")[1]
     assert told == f"The pattern [{'a' * 99}… cannot be read."
+
+
+@pytest.mark.parametrize(
+    ("globs", "said"),
+    [
+        (("src\\**\\*.ts",), "parted by /"),
+        (("src\\a.ts",), "parted by /"),
+        (("!src/gen",), "Only negated patterns"),
+        (("./src/*.ts",), "write src/*.ts"),
+        (("../x",), "without dots"),
+    ],
+)
+def test_patterns_that_fit_nothing_are_told_with_what_to_write(globs, said):
+    reason, advice = waiting(globs, (), "/p")
+    assert reason == "pattern_never_matched"
+    assert said in " ".join(advice)
+
+
+def test_of_many_faulty_patterns_a_few_are_named():
+    reason, advice = waiting(tuple(f"./{'x' * 500}{number}" for number in range(50)), (), "/p")
+    assert reason == "pattern_never_matched"
+    assert len(advice) == 4
+    assert "47" in advice[-1]
+    assert max(map(len, advice)) < 400
