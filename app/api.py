@@ -29,6 +29,7 @@ from app.telemetry import note_fault
 from app.wire import schema
 from app.wire.answers import attachments_answer, context_answer, to_bytes
 from app.wire.base import Strict
+from app.wire.lints import LintAnswer, LintRequest, lint_answer, linted
 from app.wire.parsing import Model, parsed
 from app.wire.problems import MEDIA_TYPE, problem_bytes
 from app.wire.requests import ContextRequest, Server, to_ask
@@ -40,7 +41,7 @@ T = TypeVar("T")
 LARGE_BODY = 64 * 1024
 """Bodies and answers beyond this many bytes are parsed and written on a worker thread."""
 
-BODIES: tuple[type[Strict], ...] = (ContextRequest, AttachmentsRequest, ScanRequest)
+BODIES: tuple[type[Strict], ...] = (ContextRequest, AttachmentsRequest, ScanRequest, LintRequest)
 
 
 class NameTakenError(ValueError):
@@ -100,6 +101,19 @@ def routes(
         body = await _parsed(ScanRequest, await request.body())
         found, prompt = await scans.scan(body.workspace.opened_as())
         return _json(await asyncio.to_thread(scan_answer, found, prompt))
+
+    @router.post(
+        "/v1/cache/lint",
+        response_model=LintAnswer,
+        responses=_problems(400, 413, 415, 422),
+        openapi_extra=_body(LintRequest),
+        tags=["cache"],
+    )
+    async def lint_cache(request: Request) -> Response:
+        """What a series of raw Messages API requests does to the prompt cache: hits, causes, and faults."""
+        _require_json(request)
+        body = await _parsed(LintRequest, await request.body())
+        return _json(await asyncio.to_thread(lambda: lint_answer(linted(body.requests, models))))
 
     @router.get("/v1/models", response_model=schema.Models, tags=["service"])
     async def list_models() -> Response:

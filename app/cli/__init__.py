@@ -29,6 +29,7 @@ from app.cli.asking import (
     told,
 )
 from app.cli.finding import listed
+from app.cli.linting import linted_files, linted_lines
 from app.cli.serving import announce, listen, serve_here, serve_in_workers
 from app.cli.telling import STYLES, Line, explained, printable
 from app.main import create_app
@@ -157,6 +158,24 @@ def scan(
         put(to_bytes(values) + b"\n" if as_json else f"{values['prompt']}\n".encode())
         return
     _tell(listed(values))
+
+
+@cli.command("lint-cache")
+def lint_cache(
+    requests: Annotated[list[Path], typer.Argument(help="JSON files: Messages API bodies in the order sent.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the JSON that POST /v1/cache/lint answers.")] = False,
+) -> None:
+    """Tells what a series of requests of any client does to the prompt cache, and what to mend.
+
+    A file may hold one body, or a list of them. Exit codes: 0 nothing to mend; 2 a file cannot be read; 4 findings.
+    """
+    values = linted_files(requests)
+    if as_json:
+        put(to_bytes(values) + b"\n")
+    else:
+        _tell(linted_lines(values))
+    if values["findings"]:
+        raise typer.Exit(INCOMPLETE)
 
 
 @cli.command()

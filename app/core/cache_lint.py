@@ -1,0 +1,179 @@
+"""What a series of raw requests does to the prompt cache, of any client: comparisons, and faults with their places."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+from app.core.cache_report import Comparison, Sent, compared, sent
+from app.core.facts import Json, Usage
+from app.core.prefix import Segment
+from app.core.secrets import masked
+
+MOST_MARKERS = 4
+MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}"
+CONTEXT_CHARACTERS = 40
+
+VOLATILE: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("a time", re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?|\b\d\d:\d\d:\d\d\b")),
+    (
+        "a date",
+        re.compile(
+            r"\b\d{4}(?:-\d\d-|/\d\d/)\d\d\b"
+            rf"|\b\d{{1,2}} {MONTH} \d{{4}}\b|\b{MONTH} \d{{1,2}}, \d{{4}}\b"
+        ),
+    ),
+    (
+        "an id",
+        re.compile(
+            r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"
+            r"|\b(?:req|msg|run|sess)_(?=[A-Za-z_]{0,40}\d)\w{8,}"
+        ),
+    ),
+    ("a Unix time", re.compile(r"\b1[5-9]\d{8}(?:\d{3})?\b")),
+    ("a home folder", re.compile(r"(?<![\w.])(?:/home/|(?:[A-Za-z]:)?/Users/|[A-Za-z]:\\{1,2}Users\\{1,2})[\w.-]+")),
+    (
+        "a repository's status",
+        re.compile(
+            r"^(?:Current branch:|On branch |Your branch is |(?:[MADRC][ MD]| [MD]|U[UAD]|[AD]U|AA|\?\?) \S+$)",
+            re.MULTILINE,
+        ),
+    ),
+)
+"""Text that differs between users, days or calls, and does not belong before the last shared marker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``request`` is the index of the request it was found in; ``at`` its place, ``shown`` a little of the text."""
+
+    code: str
+    message: str
+    request: int
+    at: str
+    shown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Linted:
+    comparisons: tuple[Comparison, ...]
+    findings: tuple[Finding, ...]
+
+
+def lint(
+    requests: Sequence[Json],
+    minimums: Sequence[int],
+    started: Sequence[float | None],
+    usages: Sequence[Usage | None],
+) -> Linted:
+    """Compares each request with the one before it and looks through all of them.
+
+    Args:
+        requests: Messages API bodies, in the order in which they were sent.
+        minimums: for each, the shortest prefix that its model caches, in tokens.
+        started: when each was sent, in seconds; None where it is not known.
+        usages: what the API answered to each; None where it is not known.
+    """
+    taken = [
+        sent(request, minimum, started=start)
+        for request, minimum, start in zip(requests, minimums, started, strict=True)
+    ]
+    comparisons = tuple(
+        compared(before, after, usage) for (before, after), usage in zip(pairwise(taken), usages[1:], strict=True)
+    )
+    findings = [finding for index, one in enumerate(taken) for finding in _in_one(index, one)]
+    for index, (before, after) in enumerate(pairwise(taken)):
+        findings.extend(_in_two(index + 1, before, after))
+    return Linted(comparisons, tuple(_each_once(findings)))
+
+
+def _in_one(index: int, one: Sent) -> Iterator[Finding]:
+    marked = [at for at, segment in enumerate(one.segments) if segment.ttl]
+    if not marked:
+        yield Finding("no_marker", "Nothing is cached: put a marker at the end of what stays.", index, "request")
+    counted = list(accumulate(segment.markers for segment in one.segments))
+    if counted and counted[-1] > MOST_MARKERS:
+        text = f"{counted[-1]} places are marked; the API takes {MOST_MARKERS} and refuses the request."
+        first = next(at for at, count in enumerate(counted) if count > MOST_MARKERS)
+        yield Finding("too_many_markers", text, index, one.segments[first].at)
+    yield from _ttl_order(index, [one.segments[at] for at in marked])
+    yield from _wasted(index, one, marked)
+    yield from _volatile(index, one, marked)
+
+
+def _ttl_order(index: int, marked: Sequence[Segment]) -> Iterator[Finding]:
+    for before, after in pairwise(marked):
+        if before.ttl == "5m" and after.ttl == "1h":
+            text = f"A marker of 1h follows one of 5m at {before.at}: the API refuses that. Put longer ones first."
+            yield Finding("ttl_order", text, index, after.at)
+
+
+def _wasted(index: int, one: Sent, marked: Sequence[int]) -> Iterator[Finding]:
+    for at in marked:
+        tokens = sum(segment.tokens for segment in one.segments[: at + 1])
+        if tokens < one.minimum:
+            text = f"About {tokens:,} tokens stand up to here; {one.model} caches {one.minimum:,} or more."
+            yield Finding("below_minimum", text, index, one.segments[at].at)
+
+
+def _volatile(index: int, one: Sent, marked: Sequence[int]) -> Iterator[Finding]:
+    shared = [at for at in marked if one.segments[at].area != "messages"]
+    for segment in one.segments[: max(shared, default=-1) + 1]:
+        for what, pattern in VOLATILE:
+            found = pattern.search(segment.text)
+            if found:
+                text = f"It holds {what}: move it behind the last marker of tools and system, or into a message."
+                yield Finding("volatile_text", text, index, segment.at, _around(segment.text, found.start()))
+                break
+
+
+def _in_two(index: int, before: Sent, after: Sent) -> Iterator[Finding]:
+    reordered = list(_reordered(index, _tools(before), _tools(after)))
+    yield from reordered
+    earlier = {
+        one.at: one for one in before.segments if one.area == "system" or (one.area == "tools" and not reordered)
+    }
+    for new in after.segments:
+        old = earlier.get(new.at)
+        if old is not None and old.ttl and new.ttl and old.text != new.text:
+            text = "This block is marked and differs from the last request: mark the block before it instead."
+            yield Finding("marker_on_changing_block", text, index, new.at)
+
+
+def _tools(one: Sent) -> list[str]:
+    return [segment.text for segment in one.segments if segment.area == "tools"]
+
+
+def _reordered(index: int, before: Sequence[str], after: Sequence[str]) -> Iterator[Finding]:
+    if before == after:
+        return
+    if sorted(before) == sorted(after):
+        text = "The same tools come in another order: sort them by name."
+        yield Finding("tool_order", text, index, "tools")
+    elif sorted(map(_sorted_keys, before)) == sorted(map(_sorted_keys, after)):
+        text = "The same tools are written with their keys in another order: write JSON in one fixed order."
+        yield Finding("key_order", text, index, "tools")
+
+
+def _sorted_keys(text: str) -> str:
+    try:
+        return json.dumps(json.loads(text), sort_keys=True)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _around(text: str, at: int) -> str:
+    start = max(0, at - CONTEXT_CHARACTERS // 2)
+    return " ".join(masked(text)[start : start + CONTEXT_CHARACTERS].split())
+
+
+def _each_once(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """A fault that stands in every request is told for the first one."""
+    seen: set[tuple[str, str]] = set()
+    for finding in findings:
+        if (finding.code, finding.at) not in seen:
+            seen.add((finding.code, finding.at))
+            yield finding

@@ -1,0 +1,225 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.core.cache_lint import CONTEXT_CHARACTERS, VOLATILE, lint
+from app.core.facts import Usage
+from tests.core.raw_requests import LONG, MARK, REQUESTS, nested, said, text
+
+STATIC = "You are an agent. " * 300
+MEGABYTE = 1_000_000
+TOOLS = [{"name": "Bash", "description": "runs, or run_in_background"}, {"name": "Read", "description": "reads"}]
+
+
+def body(*texts, system=STATIC, system_marker=MARK, marker=MARK, tools=TOOLS, **more):
+    blocks = [text(system, system_marker)]
+    return {"model": "m", "tools": list(tools), "system": blocks, "messages": said(*texts, marker=marker), **more}
+
+
+def linted(*bodies, minimum=1024):
+    count = len(bodies)
+    return lint(bodies, [minimum] * count, [None] * count, [None] * count)
+
+
+def found(*bodies, **more):
+    return [(one.code, one.request, one.at) for one in linted(*bodies, **more).findings]
+
+
+def test_a_sound_series_has_hits_and_no_findings():
+    bodies = [body(*map(str, range(length))) for length in (1, 3, 5, 7)]
+    result = linted(*bodies)
+    assert [one.hit for one in result.comparisons] == [True] * 3
+    assert result.findings == ()
+
+
+def test_starts_and_usages_reach_the_comparisons():
+    bodies = [body("a"), body("a", "b"), body("a", "b", "c")]
+    usages = [None, Usage(cache_read_input_tokens=9), Usage()]
+    known = lint(bodies, [1024] * 3, [0.0, 400.0, None], usages).comparisons
+    assert [(one.cause, one.agreed) for one in known] == [
+        ("ttl_expired", False),
+        ("server_side_or_unknown", False),
+    ]
+
+
+def test_nothing_to_lint_is_nothing_found():
+    assert linted() == linted()
+    assert (linted().comparisons, linted().findings) == ((), ())
+
+
+def test_a_request_without_markers_is_told():
+    assert found(body("a", marker=None, system_marker=None)) == [("no_marker", 0, "request")]
+    assert found({"messages": []}) == [("no_marker", 0, "request")]
+
+
+def test_a_marker_of_the_whole_request_is_one():
+    assert found(body("a", marker=None, system_marker=None, cache_control=MARK)) == []
+
+
+def test_a_fifth_marker_is_told_at_its_place():
+    tools = [{"name": name, "description": STATIC, "cache_control": MARK} for name in "abc"]
+    assert found(body("a", tools=tools[:2])) == []
+    assert found(body("a", tools=tools)) == [("too_many_markers", 0, "messages[0].content[0]")]
+
+
+def test_markers_within_a_block_count():
+    inside = [text("x", MARK) for _ in range(3)]
+    result = {"role": "user", "content": [{"type": "tool_result", "content": inside, "cache_control": MARK}]}
+    assert found({**body("a"), "messages": [result]}) == [("too_many_markers", 0, "messages[0].content[0]")]
+
+
+def test_a_longer_life_behind_a_shorter_one_is_told():
+    assert found(body("a", marker=LONG)) == [("ttl_order", 0, "messages[0].content[0]")]
+    assert found(body("a", system_marker=LONG)) == []
+
+
+def test_a_marker_below_the_minimum_is_told_with_both_numbers():
+    (finding,) = linted(body("a", system="short", marker=None)).findings
+    assert (finding.code, finding.at) == ("below_minimum", "system[0]")
+    assert finding.message.endswith("tokens stand up to here; m caches 1,024 or more.")
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("It is 2026-11-30T10:11:12Z.", "a time"),
+        ("It is 2026-11-30 10:11.", "a time"),
+        ("It is 10:11:12.", "a time"),
+        ("Today is 2026-11-30.", "a date"),
+        ("Today is 2026/11/30.", "a date"),
+        ("Today is 30 November 2026.", "a date"),
+        ("Today is Nov 30, 2026.", "a date"),
+        ("Id 123e4567-e89b-12d3-a456-426614174000", "an id"),
+        ("Id 123E4567-E89B-12D3-A456-426614174000", "an id"),
+        ("Id req_011CSHoEeqs5C35K2UUq", "an id"),
+        ("At 1764497000", "a Unix time"),
+        ("At 1764497000123", "a Unix time"),
+        ("In /home/ada/x", "a home folder"),
+        ("In /Users/ada", "a home folder"),
+        ("In C:\\Users\\ada", "a home folder"),
+        ("In C:/Users/ada", "a home folder"),
+        ("Current branch: main", "a repository's status"),
+        ("On branch main", "a repository's status"),
+        (" M app/a.py", "a repository's status"),
+        ("?? app/a.py", "a repository's status"),
+        ("AM app/a.py", "a repository's status"),
+    ],
+)
+def test_what_varies_before_the_last_shared_marker_is_told(line, what):
+    (finding,) = linted(body("a", system=f"{STATIC}\n{line}")).findings
+    assert (finding.code, finding.at) == ("volatile_text", "system[0]")
+    assert finding.message.startswith(f"It holds {what}:")
+    assert finding.shown
+    assert len(finding.shown) <= CONTEXT_CHARACTERS
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "run_in_background",
+        "sess_of_today_only",
+        "   indented",
+        "  - item",
+        "see https://x.org/home/page",
+        "12-30 or 1.5",
+        "May 5",
+    ],
+)
+def test_what_only_looks_like_it_is_not_told(line):
+    assert found(body("a", system=f"{STATIC}\n{line}\n")) == []
+
+
+def test_a_folder_in_a_tool_is_told_in_its_json_spelling():
+    tools = [{"name": "Read", "description": "in C:\\Users\\ada"}]
+    assert found(body("a", tools=tools)) == [("volatile_text", 0, "tools[0]")]
+
+
+def test_what_varies_behind_the_last_shared_marker_is_in_its_place():
+    late = body("It is 2026-11-30.")
+    late["system"] = [text(STATIC, MARK), text("Today is 2026-11-30.")]
+    assert found(late) == []
+
+
+def test_secrets_in_what_is_shown_are_hidden():
+    key = "sk-ant-abcdefgh"
+    (finding,) = linted(body("a", system=f"{STATIC}{key} 2026-11-30")).findings
+    assert finding.shown.endswith(f" {'•' * len(key)} 2026-11-30")
+
+
+def test_tools_in_another_order_are_told_once_and_not_as_a_changing_block():
+    marked = [TOOLS[0], {**TOOLS[1], "cache_control": MARK}]
+    swapped = [TOOLS[1], {**TOOLS[0], "cache_control": MARK}]
+    bodies = [body("a", tools=tools) for tools in (marked, swapped, marked)]
+    assert found(*bodies, minimum=1) == [("tool_order", 1, "tools")]
+
+
+def test_keys_in_another_order_are_told():
+    turned = [dict(reversed(tool.items())) for tool in TOOLS]
+    assert found(body("a"), body("a", tools=turned)) == [("key_order", 1, "tools")]
+
+
+def test_other_tools_are_neither():
+    assert found(body("a"), body("a", tools=TOOLS[:1])) == []
+
+
+def test_tools_that_are_no_json_objects_are_compared():
+    assert found(body("a", tools=["{", "x"]), body("a", tools=["{", "y"])) == []
+    deep = [[{"name": "x", "input_schema": nested(3000, end)}] for end in (1, 2)]
+    assert found(body("a", tools=deep[0]), body("a", tools=deep[1])) == []
+
+
+def test_a_marked_block_that_changes_is_told_once_wherever_it_stands():
+    bodies = [body("a"), body("a", system=STATIC + "1", tools=TOOLS[:1]), body("a", system=STATIC + "2")]
+    assert found(*bodies) == [("marker_on_changing_block", 1, "system[0]")]
+
+
+def test_a_marked_tool_that_changes_is_told():
+    tools = [[{"name": "x", "description": STATIC + end, "cache_control": MARK}] for end in "ab"]
+    assert found(body("a", tools=tools[0]), body("a", tools=tools[1])) == [("marker_on_changing_block", 1, "tools[0]")]
+
+
+def test_a_marked_block_that_is_replaced_by_an_unmarked_one_is_not():
+    assert found(body("a"), body("a", system=STATIC + "1", system_marker=None)) == []
+
+
+def test_a_fault_that_stands_in_every_request_is_told_for_the_first():
+    bodies = [body("a", system=STATIC + "In /home/ada"), body("a", "b", system=STATIC + "In /home/ada")]
+    assert found(*bodies) == [("volatile_text", 0, "system[0]")]
+
+
+@given(st.lists(REQUESTS, max_size=3), st.integers(0, 9))
+def test_any_requests_are_linted_and_nothing_is_told_twice(bodies, minimum):
+    result = linted(*bodies, minimum=minimum)
+    told = [(one.code, one.at) for one in result.findings]
+    assert len(told) == len(set(told))
+    assert len(result.comparisons) == max(0, len(bodies) - 1)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "1",
+        "1-",
+        "12:",
+        "2026-",
+        "30 Nov",
+        "Nov",
+        "Nov ",
+        "a",
+        "f-",
+        "req_",
+        "run_a-",
+        "/home/",
+        "/Users",
+        "C:\\",
+        " M",
+        "?? ",
+        "\n M ",
+        "\n",
+        "_",
+    ],
+)
+def test_a_megabyte_of_hostile_text_is_gone_through(piece):
+    hostile = piece * (MEGABYTE // len(piece))
+    assert len([pattern.search(hostile) for _, pattern in VOLATILE]) == len(VOLATILE)
+    assert linted(body("a", system=hostile)).comparisons == ()

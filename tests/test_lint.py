@@ -1,0 +1,141 @@
+"""What a client's own requests do to the prompt cache, over HTTP and on the command line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.standin.server import StandIn
+
+MARK = {"type": "ephemeral"}
+STATIC = {"type": "text", "text": "You are an agent. " * 400, "cache_control": MARK}
+
+
+def turn(*talk: str, **more: Any) -> dict[str, Any]:
+    messages = [
+        {"role": "assistant" if index % 2 else "user", "content": [{"type": "text", "text": text}]}
+        for index, text in enumerate(talk)
+    ]
+    messages[-1]["content"][-1]["cache_control"] = MARK
+    return {"model": "claude-sonnet-5-5", "max_tokens": 9, "system": [STATIC], "messages": messages, **more}
+
+
+def linted(service: httpx.Client, *bodies: dict[str, Any], **more: Any) -> dict[str, Any]:
+    answer = service.post("/v1/cache/lint", json={"requests": [{"body": body, **more} for body in bodies]})
+    assert answer.status_code == 200, answer.text
+    values: dict[str, Any] = answer.json()
+    return values
+
+
+def test_a_conversation_that_only_grows_is_a_hit_without_findings(service: httpx.Client) -> None:
+    found = linted(service, turn("a"), turn("a", "b", "c"), turn("a", "b", "c", "d", "e"))
+    assert [(row["hit"], row["cause"]) for row in found["comparisons"]] == [(True, None), (True, None)]
+    assert found["findings"] == []
+
+
+def test_a_date_in_front_is_the_cause_and_a_finding(service: httpx.Client) -> None:
+    def dated(day: int) -> dict[str, Any]:
+        text = f"Today is 2026-11-{day}. " + str(STATIC["text"])
+        return turn("a", system=[{"type": "text", "text": text, "cache_control": MARK}])
+
+    found = linted(service, dated(29), dated(30))
+    assert found["comparisons"][0]["cause"] == "system_changed"
+    assert found["comparisons"][0]["first_change"]["offset"] == len("Today is 2026-11-")
+    assert {row["code"] for row in found["findings"]} == {"volatile_text", "marker_on_changing_block"}
+
+
+def test_a_secret_near_the_place_is_not_shown(service: httpx.Client) -> None:
+    key = "sk-ant-" + "a1B2" * 12
+    found = linted(service, turn(f"one {key}"), turn(f"two {key}"))
+    assert key[:12] not in json.dumps(found)
+    assert found["comparisons"][0]["cause"] == "messages_rewritten"
+
+
+def test_the_apis_own_word_is_compared(service: httpx.Client) -> None:
+    usage = {"input_tokens": 9, "cache_read_input_tokens": 0, "output_tokens": 1}
+    row = linted(service, turn("a"), turn("a", "b", "c"), usage=usage)["comparisons"][0]
+    assert (row["agreed"], row["cause"]) == (False, "server_side_or_unknown")
+
+
+def test_the_verdicts_are_those_of_the_stand_ins_cache(
+    service: httpx.Client, upstream_url: str, upstream: StandIn
+) -> None:
+    bodies = [turn("a"), turn("a", "b", "c"), turn("x", "b", "c"), turn("x", "b", "c", "d", "e")]
+    read = [
+        httpx.post(
+            f"{upstream_url}/v1/messages", json=body, headers={"x-api-key": "k", "anthropic-version": "2023-06-01"}
+        ).json()["usage"]["cache_read_input_tokens"]
+        for body in bodies
+    ]
+    rows = linted(service, *bodies)["comparisons"]
+    assert [row["hit_tokens"] > 0 for row in rows] == [tokens > 0 for tokens in read[1:]]
+    assert len(upstream.seen) == len(bodies)
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"requests": []}, "/requests"),
+        ({"requests": [{"body": {"model": "m"}}]}, "/requests/0/body/messages"),
+        ({"requests": [{"body": {"model": "m", "messages": "x"}}]}, "/requests/0/body/messages"),
+        ({"requests": [{"body": {"model": "m", "messages": []}, "bogus": 1}]}, "/requests/0/bogus"),
+        ({"requests": [{"body": {"model": "m", "messages": [7]}}]}, "/requests/0/body/messages/0"),
+    ],
+)
+def test_what_is_no_request_is_refused_with_its_place(body: Any, pointer: str, service: httpx.Client) -> None:
+    answer = service.post("/v1/cache/lint", json=body)
+    assert answer.status_code == 422
+    assert pointer in [error["pointer"] for error in answer.json()["errors"]]
+
+
+def strata(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from app.cli import main; main()", "lint-cache", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[1],
+    )
+
+
+def written(folder: Path, *bodies: Any) -> list[str]:
+    files = [folder / f"{index}.json" for index in range(len(bodies))]
+    for file, body in zip(files, bodies, strict=True):
+        file.write_text(json.dumps(body))
+    return [str(file) for file in files]
+
+
+def test_the_command_tells_a_sound_series_and_ends_with_0(tmp_path: Path) -> None:
+    done = strata(*written(tmp_path, turn("a"), turn("a", "b", "c")))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == "request 1: hit"
+    assert done.stdout.splitlines()[-2:] == ["Findings", "  none"]
+
+
+def test_the_command_tells_what_to_mend_and_ends_with_4(tmp_path: Path) -> None:
+    first = {**turn("a"), "tools": [{"name": "a", "input_schema": {}}, {"name": "b", "input_schema": {}}]}
+    second = {**turn("a", "b", "c"), "tools": list(reversed(first["tools"]))}
+    done = strata(*written(tmp_path, [first, second]))
+    assert done.returncode == 4
+    assert "request 1: miss, tools_changed at tools[0]" in done.stdout
+    assert "tool_order" in done.stdout
+
+
+def test_the_command_prints_the_endpoints_json(tmp_path: Path, service: httpx.Client) -> None:
+    bodies = [turn("a"), turn("b")]
+    done = strata(*written(tmp_path, *bodies), "--json")
+    assert json.loads(done.stdout) == linted(service, *bodies)
+
+
+@pytest.mark.parametrize("text", ["{", "7", '{"model": "m"}'])
+def test_the_command_says_what_is_wrong_with_a_file(text: str, tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text(text)
+    done = strata(str(tmp_path / "x.json"))
+    assert done.returncode == 2
+    assert done.stderr.startswith("strata: ")
