@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from app.core.frontmatter import split_frontmatter
+from app.core.frontmatter import Frontmatter, split_frontmatter
 from app.core.markdown import MarkdownReader, Mention
 from app.core.rules import globs_from
 from app.core.tokens import utf16_length
@@ -99,13 +97,16 @@ class DocumentReader:
                 Mention(mention.path, mention.line + front.lines, mention.after) for mention in reading.mentions
             ),
             advice=tuple(advice),
-            rule_advice=tuple(_rule_advice(front.values, displaced=front.displaced)),
+            rule_advice=tuple(_rule_advice(front)),
         )
 
 
-def _rule_advice(values: Mapping[str, Any], *, displaced: bool) -> list[str]:
+def _rule_advice(front: Frontmatter) -> list[str]:
     advice = []
-    if displaced:
+    values = front.values
+    if front.unclosed:
+        advice.append("The frontmatter never closes, so that it is text: end it with a line of ---.")
+    if front.displaced:
         advice.append("Frontmatter only counts at the very top of the file: move it before everything else.")
     foreign = [key for key in _FOREIGN_KEYS if key in values]
     always = foreign == ["alwaysApply"] and values["alwaysApply"] is True

@@ -12,6 +12,9 @@ import yaml
 LONGEST = 64 * 1024
 """Frontmatter beyond this many characters is not parsed: YAML's cost is not linear."""
 
+MOST_LINES = 50
+"""Lines of a file among which misplaced or unclosed frontmatter is looked for."""
+
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 _PAIR = re.compile(
@@ -61,6 +64,7 @@ class Frontmatter:
     lines: int = 0
     unreadable: bool = False
     displaced: bool = False
+    unclosed: bool = False
 
 
 def split_frontmatter(text: str) -> Frontmatter:
@@ -70,7 +74,7 @@ def split_frontmatter(text: str) -> Frontmatter:
         return Frontmatter(body=text, values={}, displaced=_is_displaced(lines))
     end = next((at for at in range(1, len(lines)) if _is_fence(lines[at])), None)
     if end is None:
-        return Frontmatter(body=text, values={})
+        return Frontmatter(body=text, values={}, unclosed=_has_condition(lines[1:MOST_LINES]))
     values = parse_yaml("".join(lines[1:end]))
     body = "".join(lines[end + 1 :]).lstrip()
     return Frontmatter(
@@ -172,13 +176,21 @@ def _is_fence(line: str) -> bool:
 
 
 def _is_displaced(lines: list[str]) -> bool:
-    """Whether a block of ``key: value`` lines between fences follows blank lines or comments at the very top."""
+    """Whether frontmatter stands below the top: after blank lines or comments, or after text if it has ``paths``."""
     first = next((at for at, line in enumerate(lines) if _is_fence(line)), None)
-    if first is None or not _is_preamble("".join(lines[:first])):
+    if first is None:
         return False
     end = next((at for at in range(first + 1, len(lines)) if _is_fence(lines[at])), None)
     block = [line for line in lines[first + 1 : end] if line.strip()]
-    return end is not None and bool(block) and _PAIR.match(block[0].rstrip()) is not None
+    if end is None or not block or _PAIR.match(block[0].rstrip()) is None:
+        return False
+    before = lines[:first]
+    in_text = first < MOST_LINES and not any(line.lstrip().startswith(("```", "~~~")) for line in before)
+    return _is_preamble("".join(before)) or (in_text and _has_condition(block))
+
+
+def _has_condition(lines: list[str]) -> bool:
+    return any(line.startswith("paths:") for line in lines)
 
 
 def _is_preamble(text: str) -> bool:

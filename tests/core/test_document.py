@@ -149,3 +149,9 @@ def test_what_is_kept_of_an_index_is_its_start_within_the_limits(text):
 def test_any_bytes_are_read(data):
     document = read(data)
     assert (document is None) is (b"\0" in data)
+
+
+def test_a_rule_whose_frontmatter_never_closes_is_told():
+    found = DocumentReader(MarkdownReader()).read(b"---\npaths: src/**\nBody.")
+    assert found.globs == ()
+    assert [advice for advice in found.rule_advice if "never closes" in advice]

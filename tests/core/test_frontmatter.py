@@ -281,3 +281,29 @@ def test_commas_cut_only_outside_braces(parts):
     cut = split_commas(text)
     assert ",".join(cut) == text
     assert all("," not in part or "{" in part for part in cut)
+
+
+@pytest.mark.parametrize("before", ["# Title\n\n", "Intro text.\n", "# Title\n<!-- x -->\n"])
+def test_frontmatter_with_a_condition_below_text_is_displaced(before):
+    assert split_frontmatter(before + "---\npaths: '*.ts'\n---\nbody").displaced
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# Title\n---\nname: x\n---\nbody",
+        "# Title\n```\n---\npaths: a\n---\n```\n",
+        "line\n" * 60 + "---\npaths: a\n---\n",
+        "# Title\n---\npaths: a\nnever closed",
+    ],
+)
+def test_other_lines_between_breaks_are_text(text):
+    assert not split_frontmatter(text).displaced
+
+
+@pytest.mark.parametrize(
+    ("text", "unclosed"), [("---\npaths: a\nbody", True), ("---\ntitle: x\nbody", False), ("---\n", False)]
+)
+def test_a_condition_in_frontmatter_that_never_closes_is_seen(text, unclosed):
+    front = split_frontmatter(text)
+    assert (front.body, front.unclosed) == (text, unclosed)
