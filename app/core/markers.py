@@ -1,40 +1,50 @@
-"""Cache markers for a whole request, within the API's rules whatever the caller sent.
+"""Cache markers for a whole request, within the rules of the API and of its provider, whatever the caller sent.
 
-At most four over tools, system and messages; a longer lifetime never behind a shorter one; none on blank text or on
-thinking. Nothing that was handed in is mutated.
+At most four over tools, system, messages and the request itself; a longer lifetime never behind a shorter one; none on
+blank text or on thinking; none of ours where the model caches nothing. Nothing that was handed in is mutated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
 from typing import Any
 
-from app.core.blocks import Block, Provider
-from app.core.caller_markers import DROPPED, MOST_MARKERS, TTL_CHANGED, Mark, Marks, Ttl, caller_marks, no_marks
+from app.core.blocks import Block
+from app.core.caller_markers import DROPPED, MOST_MARKERS, TTL_CHANGED, Mark, Marks, Receiver, caller_marks, no_marks
 from app.core.facts import CacheOptions, Json, Notice
-from app.core.registry import PREFIX_NAME
-from app.core.slots import Change, Path, Piece, Slot, pieces, rewritten, slots, with_marker, without_marker
+from app.core.models import Model
+from app.core.prefix import model_tokens
+from app.core.providers import BETA_SCOPE, Provider, ProviderRow, provider_row
+from app.core.slots import Change, Path, Places, places_of, rewritten, with_marker, without_marker
 from app.core.tokens import rough_block
+from app.core.wanted_markers import SystemBlock, messages_before, on_changing, stable_prefix, wanted_markers
 
-SCOPE_BETA = "prompt-caching-scope-2026-01-05"
+SCOPE_BETA = f"{BETA_SCOPE}2026-01-05"
 BELOW_MINIMUM = "prefix_below_minimum"
 
 
 @dataclass(frozen=True, slots=True)
 class Breakpoint:
-    """A marker of the answer. ``tokens`` is the rough size of all that stands up to its place, itself included."""
+    """A marker. ``tokens`` is the rough size of all that stands up to its place, itself included.
+
+    ``sent`` False: it would have been ours, but the model caches no prefix so short. ``at`` is ``cache_control`` for
+    the request's own marker.
+    """
 
     at: str
     tokens: int
     below_minimum: bool
+    sent: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The request's parts as they are sent. ``betas`` are the values for the ``anthropic-beta`` header."""
+    """The request's parts as they are sent. ``betas`` are the values for the ``anthropic-beta`` header.
+
+    ``automatic`` is the request's own ``cache_control``; None: it has none.
+    """
 
     tools: tuple[Json, ...]
     system: tuple[Json, ...]
@@ -42,16 +52,20 @@ class Planned:
     breakpoints: tuple[Breakpoint, ...]
     notices: tuple[Notice, ...]
     betas: tuple[str, ...]
+    automatic: Json | None = None
 
 
 def plan_markers(
     tools: Sequence[Json],
-    system: Sequence[Block],
+    system: Sequence[SystemBlock],
     messages: Sequence[Json],
     *,
     cache: CacheOptions,
     provider: Provider,
-    min_cache: int,
+    model: Model,
+    automatic: Json | None = None,
+    before: int | None = None,
+    changing: Collection[int] = frozenset(),
     betas: tuple[str, ...] = (),
     callers: bool = True,
     measure: Callable[[Any], int] = rough_block,
@@ -60,88 +74,113 @@ def plan_markers(
 
     Args:
         tools: in the order in which they are sent.
-        system: our blocks; those with a scope are marked.
+        system: our blocks, of which those with a scope are marked, and the caller's, of which the last one is.
         messages: API messages, whose ``content`` is a text or a list of blocks.
         cache: when it is not enabled none of ours are added; the caller's own are still made legal.
-        provider: only the first-party API is sent a ``scope``.
-        min_cache: the shortest prefix, in tokens, that the model caches.
+        provider: decides about scopes, lifetimes and a marker at the top.
+        model: its shortest cacheable prefix decides which of ours are left out.
+        automatic: the ``cache_control`` at the top of the caller's request.
+        before: how many of ``messages`` the session's previous request had; None: those in front of the last answer.
+        changing: the indexes of system blocks that are known to change from turn to turn.
         betas: the caller's own beta values.
         callers: whether the caller's markers are kept; if not, each that goes is told.
-        measure: tokens of a tool, of a block, or of a message's bare text.
+        measure: rough tokens of a tool, of a block, or of a message's bare text.
     """
-    scoped = cache.scope_on_wire and provider == "anthropic"
-    texts = tuple({"type": "text", "text": block.text} for block in system)
-    request = {"tools": tools, "system": texts, "messages": messages}
-    laid = tuple((piece, slot) for piece in pieces(request) for slot in slots(piece))
-    places = tuple(slot for _, slot in laid)
+    row = provider_row(provider)
+    receiver = Receiver(row.scope and cache.scope_on_wire, row.takes_hour(model), row.top_level)
+    request = {"tools": tools, "system": [_on_wire(block) for block in system], "messages": messages}
+    places = places_of(request, automatic)
+    stable = stable_prefix(places, system, changing)
 
-    theirs, told = caller_marks(places, scoped=scoped) if callers else no_marks(places)
-    wanted = tuple(_wanted(places, system, cache, scoped=scoped)) if cache.enabled else ()
-    ours, given_up = _fitting(wanted, theirs, places)
-    ours, adjusted = _in_order(ours, theirs, places)
-    marks = {**ours, **theirs}
-
-    sent = rewritten(request, dict(_changes(places, marks)))
-    breakpoints = tuple(_breakpoints(laid, marks, min_cache, measure))
+    theirs, told = caller_marks(places, receiver) if callers else no_marks(places)
+    before = messages_before(messages) if before is None else before
+    wanted, moved = (
+        wanted_markers(places, system, cache, theirs, stable, before=before, scoped=receiver.scope)
+        if cache.enabled
+        else ({}, ())
+    )
+    sizes = _sizes(places, (*theirs, *wanted), measure)
+    chosen = _chosen(places, theirs, wanted, receiver, model=model, sizes=sizes)
+    sent = rewritten(request, dict(_changes(places, chosen.marks)))
     return Planned(
         tools=tuple(sent["tools"]),
         system=tuple(sent["system"]),
         messages=tuple(sent["messages"]),
-        breakpoints=breakpoints,
-        notices=(*told, *given_up, *adjusted, *_useless(breakpoints, min_cache)),
-        betas=_betas(betas, marks),
+        breakpoints=chosen.breakpoints,
+        notices=(*told, *on_changing(theirs, places, stable), *moved, *chosen.notices),
+        betas=_betas(betas, chosen.marks, row),
+        automatic=dict(chosen.marks[places.top].body) if places.top in chosen.marks else None,
     )
 
 
-def _wanted(
-    places: Sequence[Slot], system: Sequence[Block], cache: CacheOptions, *, scoped: bool
-) -> Iterator[tuple[int, Mark]]:
-    """Ours, the most valuable first: the end of the conversation, the system's blocks, and the prefix last."""
-    end = next((number for number in reversed(range(len(places))) if _may_end(places[number])), None)
-    if end is not None:
-        yield end, _mark(cache.ttl)
-    numbers = (number for number, slot in enumerate(places) if slot.area == "system")
-    marked = [(number, block) for number, block in zip(numbers, system, strict=True) if block.scope is not None]
-    for number, block in sorted(marked, key=lambda row: row[1].sections == (PREFIX_NAME,)):
-        yield number, _mark(cache.ttl, is_global=scoped and block.scope == "global")
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The markers that are sent, by place."""
+
+    marks: Marks
+    breakpoints: tuple[Breakpoint, ...]
+    notices: tuple[Notice, ...]
 
 
-def _may_end(slot: Slot) -> bool:
-    return slot.area == "messages" and slot.takes and not slot.inner
+def _chosen(
+    places: Places, theirs: Marks, wanted: Marks, receiver: Receiver, *, model: Model, sizes: Mapping[int, int]
+) -> Chosen:
+    """Those of ours that are worth it and fit, beside the caller's."""
+    worth = {number: mark for number, mark in wanted.items() if _reaches(sizes[number], model)}
+    ours, given_up = _fitting(worth, theirs, places)
+    ours, adjusted = _in_order(ours, theirs, places, receiver)
+    marks = {**ours, **theirs}
+    breakpoints = tuple(
+        Breakpoint(places.at(number), sizes[number], not _reaches(sizes[number], model), number in marks)
+        for number in sorted({*marks, *(wanted.keys() - worth.keys())})
+    )
+    return Chosen(marks, breakpoints, (*given_up, *adjusted, *_useless(breakpoints, model)))
 
 
-def _mark(ttl: Ttl, *, is_global: bool = False) -> Mark:
-    body = {"type": "ephemeral", "scope": "global"} if is_global else {"type": "ephemeral"}
-    return Mark(body).lasting(ttl)
+def _on_wire(block: SystemBlock) -> Json:
+    return {"type": "text", "text": block.text} if isinstance(block, Block) else block
 
 
-def _fitting(
-    wanted: Sequence[tuple[int, Mark]], theirs: Marks, places: Sequence[Slot]
-) -> tuple[Marks, tuple[Notice, ...]]:
-    """As many of ours as the caller's leave room for; where the caller has marked a place, it is marked."""
-    needed = [(number, mark) for number, mark in wanted if number not in theirs]
+def _sizes(places: Places, numbers: Sequence[int], measure: Callable[[Any], int]) -> dict[int, int]:
+    """Rough tokens up to each of those places. A place within a piece counts with the whole piece."""
+    stands = {number: places.last if number == places.top else number for number in numbers}
+    rows = {number: -1 if at is None else places.rows[at] for number, at in stands.items()}
+    sums = [0]
+    for piece in places.pieces[: max(rows.values(), default=-1) + 1]:
+        sums.append(sums[-1] + measure(piece.value))
+    return {number: sums[row + 1] for number, row in rows.items()}
+
+
+def _reaches(tokens: int, model: Model) -> bool:
+    return model_tokens(tokens, model) >= model.min_cache
+
+
+def _fitting(wanted: Marks, theirs: Marks, places: Places) -> tuple[Marks, tuple[Notice, ...]]:
+    """As many of ours as the caller's leave room for, the most valuable first."""
     room = MOST_MARKERS - len(theirs)
-    gave_way = f"Our own marker gave way to the caller's: the API takes {MOST_MARKERS} in all."
-    return dict(needed[:room]), tuple(Notice(DROPPED, gave_way, places[number].at) for number, _ in needed[room:])
+    rows = list(wanted.items())
+    gave_way = f"Our own marker gave way: the API takes {MOST_MARKERS} in all."
+    return dict(rows[:room]), tuple(Notice(DROPPED, gave_way, places.at(number)) for number, _ in rows[room:])
 
 
-def _in_order(ours: Marks, theirs: Marks, places: Sequence[Slot]) -> tuple[Marks, tuple[Notice, ...]]:
-    """Ours with lifetimes that fit between the caller's, which stay as they are."""
-    short_from = min((number for number, mark in theirs.items() if mark.ttl == "5m"), default=len(places))
+def _in_order(ours: Marks, theirs: Marks, places: Places, receiver: Receiver) -> tuple[Marks, tuple[Notice, ...]]:
+    """Ours with lifetimes that fit between the caller's, which stay as they are, and that the provider takes."""
+    short_from = min((number for number, mark in theirs.items() if mark.ttl == "5m"), default=places.top + 1)
     long_until = max((number for number, mark in theirs.items() if mark.ttl == "1h"), default=-1)
     adjusted: dict[int, Mark] = {}
     for number, mark in ours.items():
-        held = mark.lasting("5m") if number > short_from else mark
+        held = mark.lasting("5m") if number > short_from or not receiver.hour else mark
         adjusted[number] = held.lasting("1h") if number < long_until else held
+    why = "to agree with the caller's" if receiver.hour else "for the provider takes no more for this model"
     return adjusted, tuple(
-        Notice(TTL_CHANGED, f"Our own marker lasts {mark.ttl}, to agree with the caller's.", places[number].at)
-        for number, mark in sorted(adjusted.items(), key=lambda item: item[0])
-        if mark != ours[number]
+        Notice(TTL_CHANGED, f"Our own marker lasts {adjusted[number].ttl}, {why}.", places.at(number))
+        for number in sorted(ours)
+        if adjusted[number] != ours[number]
     )
 
 
-def _changes(places: Sequence[Slot], marks: Marks) -> Iterator[tuple[Path, Change]]:
-    for number, slot in enumerate(places):
+def _changes(places: Places, marks: Marks) -> Iterator[tuple[Path, Change]]:
+    for number, slot in enumerate(places.slots[: places.top]):
         mark = marks.get(number)
         if mark is not None and mark.body != slot.marker:
             yield slot.path, partial(with_marker, marker=mark.body)
@@ -149,31 +188,17 @@ def _changes(places: Sequence[Slot], marks: Marks) -> Iterator[tuple[Path, Chang
             yield slot.path, without_marker
 
 
-def _breakpoints(
-    laid: Sequence[tuple[Piece, Slot]], marks: Marks, min_cache: int, measure: Callable[[Any], int]
-) -> Iterator[Breakpoint]:
-    """In wire order. A place within a piece counts with the whole piece."""
-    numbered = enumerate(laid)
-    last = max(marks, default=-1)
-    total = 0
-    for _, group in groupby(numbered, key=lambda row: row[1][0].path):
-        rows = list(group)
-        if rows[0][0] > last:
-            return
-        total += measure(rows[0][1][0].value)
-        for number, (_, slot) in rows:
-            if number in marks:
-                yield Breakpoint(slot.at, total, total < min_cache)
-
-
-def _useless(breakpoints: Sequence[Breakpoint], min_cache: int) -> Iterator[Notice]:
+def _useless(breakpoints: Sequence[Breakpoint], model: Model) -> Iterator[Notice]:
     for point in breakpoints:
         if point.below_minimum:
-            message = f"About {point.tokens} tokens up to here: this model caches no prefix shorter than {min_cache}."
+            size = f"About {model_tokens(point.tokens, model)} tokens up to here"
+            ours = "" if point.sent else " It gets no marker of ours."
+            message = f"{size}: this model caches no prefix shorter than {model.min_cache}.{ours}"
             yield Notice(BELOW_MINIMUM, message, point.at)
 
 
-def _betas(betas: tuple[str, ...], marks: Marks) -> tuple[str, ...]:
-    """The caller's, with the one for scopes exactly when a scope is sent."""
+def _betas(betas: tuple[str, ...], marks: Marks, row: ProviderRow) -> tuple[str, ...]:
+    """The caller's without those that the provider refuses, and the one for scopes exactly when a scope is sent."""
     used = (SCOPE_BETA,) if any("scope" in mark.body for mark in marks.values()) else ()
-    return (*(beta for beta in betas if beta != SCOPE_BETA), *used)
+    refused = SCOPE_BETA if row.takes_beta(SCOPE_BETA) else BETA_SCOPE
+    return (*(beta for beta in betas if not beta.startswith(refused)), *used)

@@ -26,7 +26,7 @@ class Model:
     """A row of the table. Windows, ``max_output`` and ``min_cache`` (shortest cacheable prefix) are in tokens.
 
     ``cutoff`` is ``Month Year``. ``known`` False: the default row under the caller's own spelling.
-    ``tagged_1m``: the spelling carried the ``[1m]`` tag.
+    ``tagged_1m``: the spelling carried the ``[1m]`` tag. ``system_messages``: it takes messages of the role ``system``.
     """
 
     id: str
@@ -39,6 +39,7 @@ class Model:
     tokenizer: int
     family: str | None
     supports_1m: bool = False
+    system_messages: bool = False
     known: bool = True
     tagged_1m: bool = False
 

@@ -82,6 +82,46 @@ def slots(piece: Piece) -> Iterator[Slot]:
         yield Slot(piece.path, piece.home, isinstance(value, str) and bool(value.strip()), closes=piece.closes)
 
 
+@dataclass(frozen=True, slots=True)
+class Places:
+    """All places of a request, numbered in the order in which the API reads them.
+
+    The last one is the request's own marker, which the API puts on the last block that takes one. ``rows`` has for each
+    place the number of its piece; ``ends`` are the places behind a whole piece that takes a marker.
+    """
+
+    pieces: tuple[Piece, ...]
+    slots: tuple[Slot, ...]
+    rows: tuple[int, ...]
+    ends: tuple[int, ...]
+
+    @property
+    def top(self) -> int:
+        """The number of the request's own marker."""
+        return len(self.slots) - 1
+
+    @property
+    def last(self) -> int | None:
+        """Where the API puts the request's own marker; None: nothing takes one."""
+        return self.ends[-1] if self.ends else None
+
+    def at(self, number: int) -> str:
+        return self.slots[number].at
+
+
+def places_of(request: Json, automatic: Any = None) -> Places:
+    """The places of ``{tools, system, messages}``. ``automatic`` is the request's own marker, None without one."""
+    found = tuple(pieces(request))
+    laid = [(row, slot) for row, piece in enumerate(found) for slot in slots(piece)]
+    top = Slot((MARKER,), (MARKER,), takes=False, marker=automatic)
+    return Places(
+        pieces=found,
+        slots=(*(slot for _, slot in laid), top),
+        rows=(*(row for row, _ in laid), len(found) - 1),
+        ends=tuple(number for number, (_, slot) in enumerate(laid) if slot.takes and not slot.inner),
+    )
+
+
 def _inner_slots(block: Json, path: Path, home: Path, depth: int) -> Iterator[Slot]:
     for step, inner in _inner(block) if depth else ():
         place = (*path, *step)

@@ -1,13 +1,14 @@
-import copy
+from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from app.core.blocks import Block
 from app.core.facts import CacheOptions, Notice
 from app.core.markers import SCOPE_BETA, Breakpoint, plan_markers
+from app.core.models import Model
+from app.data.tables import load_models
 from tests.core.api_rules import marked, violations
+from tests.standin.prompt_cache import PromptCache, prefixes
 
 SHORT = {"type": "ephemeral"}
 LONG = {"type": "ephemeral", "ttl": "1h"}
@@ -16,6 +17,10 @@ LONG = {"type": "ephemeral", "ttl": "1h"}
 def block(text, scope, *sections):
     return Block(text, scope, sections or ("intro",), ())
 
+
+SONNET = Model("claude-sonnet-4-5", "Sonnet 4.5", 200_000, 200_000, 64_000, None, 0, 1, "sonnet")
+OPUS_4 = Model("claude-opus-4", "Opus 4", 200_000, 200_000, 32_000, None, 0, 1, "opus")
+MODEL = Model("claude-opus-4-6", "Opus 4.6", 200_000, 200_000, 32_000, None, 0, 1, "opus")
 
 PREFIX = block("You are P.", "org", "prefix")
 REST = block("The rest.", "org", "intro", "env_info")
@@ -39,7 +44,7 @@ def tool(name, marker=None):
 
 
 def plan(tools=(), system=(), messages=(), cache=None, **options):
-    given_options = {"provider": "anthropic", "min_cache": 0} | options
+    given_options = {"provider": "anthropic", "model": MODEL} | options
     return plan_markers(tools, system, messages, cache=cache or CacheOptions(), **given_options)
 
 
@@ -161,6 +166,11 @@ def test_ours_give_way_to_the_callers_the_prefix_first():
     assert codes(planned) == [("marker_dropped", "system[0]")]
 
 
+def test_the_prefix_is_worth_least_wherever_it_stands():
+    planned = plan([tool("Read", SHORT)], [REST, PREFIX], [user(text("a", SHORT)), user("b")])
+    assert places(planned) == ["tools[0]", "system[0]", "messages[0]", "messages[1]"]
+
+
 def test_the_end_of_the_conversation_is_kept_longest():
     theirs = [tool("Bash", SHORT), tool("Read", SHORT), tool("Write", SHORT)]
     planned = plan(theirs, [PREFIX, REST], [user("b")])
@@ -277,20 +287,49 @@ def test_a_marker_that_is_null_is_none():
 # --- breakpoints -----------------------------------------------------------------------------------------------------
 
 
-def test_breakpoints_tell_how_much_stands_before_them_and_which_are_useless():
-    planned = plan([tool("Read")], [PREFIX, REST], [user("one"), user("two")], min_cache=30, measure=lambda piece: 10)
+def test_breakpoints_tell_how_much_stands_before_them_and_ours_that_would_be_useless_are_left_out():
+    model = replace(MODEL, min_cache=30)
+    planned = plan([tool("R")], [PREFIX, REST], [user("one"), user("two")], model=model, measure=lambda piece: 10)
     assert planned.breakpoints == (
-        Breakpoint("system[0]", 20, True),
-        Breakpoint("system[1]", 30, False),
-        Breakpoint("messages[1]", 50, False),
+        Breakpoint("system[0]", 20, below_minimum=True, sent=False),
+        Breakpoint("system[1]", 30, below_minimum=False),
+        Breakpoint("messages[1]", 50, below_minimum=False),
     )
+    assert planned.system[0] == text(PREFIX.text)
     assert planned.notices == (
         Notice(
             "prefix_below_minimum",
-            "About 20 tokens up to here: this model caches no prefix shorter than 30.",
+            "About 20 tokens up to here: this model caches no prefix shorter than 30. It gets no marker of ours.",
             "system[0]",
         ),
     )
+
+
+def test_a_callers_marker_below_the_minimum_stays_and_is_told():
+    planned = plan([tool("R", SHORT)], model=replace(MODEL, min_cache=30), measure=lambda piece: 10)
+    assert planned.tools == (tool("R", SHORT),)
+    assert planned.breakpoints == (Breakpoint("tools[0]", 10, below_minimum=True, sent=True),)
+    assert codes(planned) == [("prefix_below_minimum", "tools[0]")]
+
+
+@pytest.mark.parametrize(("tokenizer", "sent"), [(1, False), (2, True)])
+def test_the_minimum_is_judged_in_the_models_own_tokens_and_the_size_stays_rough(tokenizer, sent):
+    model = replace(MODEL, min_cache=130, tokenizer=tokenizer)
+    planned = plan(messages=[user("a")], model=model, measure=lambda piece: 100)
+    assert planned.breakpoints == (Breakpoint("messages[0]", 100, below_minimum=not sent, sent=sent),)
+
+
+def test_one_of_ours_that_is_left_out_uses_up_no_place():
+    theirs = [user(text("a", SHORT), text("b", SHORT), text("c"))]
+    model = replace(MODEL, min_cache=30)
+    planned = plan([tool("R")], [PREFIX, REST], theirs, model=model, measure=lambda piece: 10)
+    assert [point.at for point in planned.breakpoints if point.sent] == [
+        "system[1]",
+        "messages[0].content[0]",
+        "messages[0].content[1]",
+        "messages[0]",
+    ]
+    assert codes(planned) == [("prefix_below_minimum", "system[0]")]
 
 
 def test_nothing_behind_the_last_marker_is_measured():
@@ -305,99 +344,302 @@ def test_nothing_behind_the_last_marker_is_measured():
 
 
 def test_sizes_are_rough_counts_unless_told_otherwise():
-    assert plan(messages=[user("x" * 40)]).breakpoints == (Breakpoint("messages[0]", 10, False),)
+    assert plan(messages=[user("x" * 40)]).breakpoints == (Breakpoint("messages[0]", 10, below_minimum=False),)
 
 
-# --- whatever the caller sent ----------------------------------------------------------------------------------------
-
-MARKERS = st.sampled_from(
-    [
-        None,
-        None,
-        SHORT,
-        LONG,
-        {"type": "ephemeral", "ttl": "5m"},
-        {"type": "ephemeral", "scope": "global"},
-        {"type": "x"},
-    ]
-)
+# --- the request's own marker ----------------------------------------------------------------------------------------
 
 
-def with_marker(values):
-    return st.tuples(values, MARKERS).map(
-        lambda pair: pair[0] if pair[1] is None else {**pair[0], "cache_control": pair[1]}
+@pytest.mark.parametrize("provider", ["anthropic", "foundry"])
+def test_the_requests_own_marker_stands_for_ours_at_the_end(provider):
+    planned = plan([tool("Read")], [REST], [user("a")], automatic=LONG, provider=provider)
+    assert planned.automatic == LONG
+    assert planned.messages == (user("a"),)
+    assert planned.system == (text(REST.text, LONG),)
+    assert places(planned) == ["system[0]", "cache_control"]
+    assert planned.breakpoints[1].tokens == plan([tool("Read")], [REST], [user("a")]).breakpoints[-1].tokens
+
+
+@pytest.mark.parametrize("provider", ["bedrock", "vertex", "custom"])
+def test_where_it_is_not_taken_it_goes_to_the_end_of_the_last_message(provider):
+    planned = plan([], [REST], [user("a"), user(text("b"), text(" "))], automatic=LONG, provider=provider, model=SONNET)
+    assert planned.automatic is None
+    assert planned.messages == (user("a"), user(text("b", LONG), text(" ")))
+    moved = "This provider takes no marker for the whole request: it was moved to messages[1].content[0]."
+    assert planned.notices[0] == Notice("marker_moved", moved, "cache_control")
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "vertex"])
+def test_behind_four_of_the_callers_the_requests_own_is_dropped(provider):
+    messages = [user(*(text(str(number), SHORT) for number in range(4))), user("end")]
+    planned = plan(messages=messages, automatic=SHORT, provider=provider)
+    assert (planned.automatic, planned.messages) == (None, tuple(messages))
+    assert codes(planned) == [("marker_dropped", "cache_control"), ("marker_dropped", "messages[1]")]
+
+
+def test_it_is_counted_although_the_last_block_is_marked():
+    messages = [user(text("a", SHORT), text("b", SHORT))]
+    planned = plan([], [PREFIX, REST], messages, automatic=SHORT)
+    assert places(planned) == ["system[1]", "messages[0].content[0]", "messages[0]", "cache_control"]
+    assert codes(planned) == [("marker_dropped", "system[0]")]
+
+
+def test_it_is_the_last_in_the_order_of_lifetimes():
+    planned = plan([tool("Read", SHORT)], messages=[user("a")], automatic=LONG)
+    assert planned.automatic == SHORT
+    assert codes(planned) == [("marker_ttl_changed", "cache_control")]
+
+
+def test_on_a_last_block_of_another_lifetime_it_is_dropped():
+    planned = plan(messages=[user(text("a", LONG))], automatic=SHORT)
+    assert (planned.automatic, planned.messages) == (None, (user(text("a", LONG)),))
+    assert codes(planned) == [("marker_dropped", "cache_control")]
+
+
+def test_on_a_last_block_of_the_same_lifetime_it_stays():
+    planned = plan(messages=[user(text("a", LONG))], automatic=LONG)
+    assert (planned.automatic, planned.notices) == (LONG, ())
+
+
+def test_where_the_end_is_marked_already_a_moved_one_is_dropped():
+    planned = plan(messages=[user(text("a", SHORT))], automatic=LONG, provider="vertex")
+    assert planned.messages == (user(text("a", SHORT)),)
+    assert codes(planned) == [("marker_dropped", "cache_control")]
+
+
+def test_ours_does_not_share_the_block_on_which_the_requests_own_stands():
+    planned = plan(system=[REST], messages=[user(" ")], automatic=SHORT)
+    assert (planned.automatic, planned.system) == (SHORT, (text(REST.text),))
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "vertex"])
+def test_a_request_without_blocks_has_no_place_for_a_moved_one(provider):
+    planned = plan(automatic=SHORT, provider=provider)
+    kept = provider == "anthropic"
+    assert planned.automatic == (SHORT if kept else None)
+    assert planned.breakpoints == ((Breakpoint("cache_control", 0, below_minimum=False),) if kept else ())
+    assert codes(planned) == ([] if kept else [("marker_dropped", "cache_control")])
+
+
+@pytest.mark.parametrize("marker", [True, {"type": "eternal"}, {"type": "ephemeral", "extra": 1}])
+def test_of_an_unknown_kind_it_is_dropped(marker):
+    planned = plan(messages=[user("a")], automatic=marker)
+    assert (planned.automatic, planned.messages) == (None, (user(text("a", SHORT)),))
+    assert codes(planned) == [("marker_dropped", "cache_control")]
+
+
+def test_with_the_callers_markers_off_the_requests_own_goes_too():
+    planned = plan(messages=[user("a")], automatic=SHORT, cache=CacheOptions(enabled=False), callers=False)
+    assert planned.automatic is None
+    assert codes(planned) == [("marker_dropped", "cache_control")]
+
+
+# --- where the last request ended ------------------------------------------------------------------------------------
+
+
+def turn(blocks, *, before=1):
+    """``before`` messages, an answer of so many blocks, and a question; ``blocks`` + 1 positions were added."""
+    first = [user("q"), {"role": "assistant", "content": [text("a")]}] * before
+    answer = {"role": "assistant", "content": [text(f"{number}") for number in range(blocks)]}
+    return [*first[: 2 * before - 1], answer, user("next")]
+
+
+@pytest.mark.parametrize(("blocks", "second"), [(18, False), (19, False), (20, True), (40, True)])
+@pytest.mark.parametrize("before", [None, 1])
+def test_more_than_twenty_positions_on_the_last_end_is_marked_again(blocks, second, before):
+    planned = plan(messages=turn(blocks), before=before)
+    assert places(planned) == (["messages[0]", "messages[2]"] if second else ["messages[2]"])
+
+
+@pytest.mark.parametrize("blocks", range(15, 50))
+@pytest.mark.parametrize("automatic", [None, SHORT])
+def test_what_the_last_request_wrote_is_read(blocks, automatic):
+    cache = PromptCache(minimum=1)
+    messages = turn(blocks, before=3)
+    for conversation in (messages[:5], messages):
+        planned = plan([tool("Read")], [REST], conversation, automatic=automatic)
+        body = {
+            "model": MODEL.id,
+            "tools": list(planned.tools),
+            "system": list(planned.system),
+            "messages": list(planned.messages),
+        }
+        usage = cache.use(body if planned.automatic is None else {**body, "cache_control": planned.automatic})
+    written = prefixes({"model": MODEL.id, "tools": [tool("Read")], "system": [text(REST.text)], "messages": messages})
+    assert usage["cache_read_input_tokens"] == written[6].tokens
+
+
+def test_an_answer_in_several_messages_is_one():
+    answer = {"role": "assistant", "content": [text("a")]}
+    planned = plan(messages=[user("q"), *[answer] * 21, user("next")])
+    assert places(planned) == ["messages[0]", "messages[22]"]
+
+
+def test_a_marker_of_the_callers_in_between_finds_the_last_end():
+    answer = {"role": "assistant", "content": [text(str(at), SHORT if at == 15 else None) for at in range(30)]}
+    planned = plan(messages=[user("q"), answer, user("next")])
+    assert places(planned) == ["messages[1].content[15]", "messages[2]"]
+
+
+def test_a_marker_within_the_block_that_ended_the_last_request_does_not_find_its_end():
+    result = {"type": "tool_result", "tool_use_id": "1", "content": [text("a", SHORT)]}
+    answer = {"role": "assistant", "content": [text(str(at)) for at in range(30)]}
+    planned = plan(messages=[user(result), answer, user("next")])
+    assert places(planned) == ["messages[0].content[0].content[0]", "messages[0]", "messages[2]"]
+
+
+@pytest.mark.parametrize("before", [0, 3, 9])
+def test_a_request_that_had_nothing_or_everything_needs_no_second_marker(before):
+    assert places(plan(messages=turn(40), before=before)) == ["messages[2]"]
+
+
+def test_the_second_marker_is_worth_more_than_the_systems():
+    planned = plan([tool("A", SHORT), tool("B", SHORT)], [PREFIX, REST], turn(40))
+    assert places(planned) == ["tools[0]", "tools[1]", "messages[0]", "messages[2]"]
+    assert codes(planned) == [("marker_dropped", "system[1]"), ("marker_dropped", "system[0]")]
+
+
+# --- blocks that change ----------------------------------------------------------------------------------------------
+
+ONE = block("One.", "org", "one")
+TWO = block("Two.", "org", "two")
+
+
+def test_ours_goes_from_a_changing_block_to_the_end_of_what_stays():
+    planned = plan([tool("Read")], [DYNAMIC, REST], [user("a")], changing=frozenset({1}))
+    assert places(planned) == ["system[0]", "messages[0]"]
+    assert codes(planned) == [("marker_moved", "system[1]")]
+
+
+def test_what_stands_behind_a_changing_block_changes_with_it():
+    planned = plan([tool("Read"), tool("Write")], [DYNAMIC, ONE, TWO], [user("a")], changing=frozenset({0, 1}))
+    assert places(planned) == ["tools[1]", "messages[0]"]
+    assert codes(planned) == [("marker_moved", "system[2]"), ("marker_moved", "system[1]")]
+
+
+def test_a_place_is_marked_once_and_keeps_its_scope():
+    cache = CacheOptions(scope_on_wire=True)
+    planned = plan(system=[STATIC, ONE], cache=cache, changing=frozenset({1, 7, -1}))
+    assert planned.system == (text(STATIC.text, {"type": "ephemeral", "scope": "global"}), text(ONE.text))
+
+
+@pytest.mark.parametrize("own", [HEADER, block("client=1", None, "attribution_header"), text(HEADER.text)])
+def test_an_attribution_header_is_never_the_end_of_what_stays(own):
+    planned = plan(system=[own, REST], changing=frozenset({1}))
+    assert planned.breakpoints == ()
+    assert codes(planned) == [("marker_dropped", "system[1]")]
+
+
+def test_a_stable_prefix_below_the_minimum_gets_none():
+    model = replace(MODEL, min_cache=20)
+    planned = plan([], [DYNAMIC, REST], [user("a")], model=model, changing=frozenset({1}), measure=lambda piece: 10)
+    assert planned.breakpoints == (
+        Breakpoint("system[0]", 10, below_minimum=True, sent=False),
+        Breakpoint("messages[0]", 30, below_minimum=False),
     )
+    assert codes(planned) == [("marker_moved", "system[1]"), ("prefix_below_minimum", "system[0]")]
 
 
-TEXT_BLOCKS = with_marker(st.sampled_from(["", " ", "a", "words"]).map(text))
-LEAVES = st.one_of(
-    TEXT_BLOCKS,
-    with_marker(st.just({"type": "image", "source": {"type": "url", "url": "x"}})),
-    with_marker(
-        st.lists(TEXT_BLOCKS, max_size=3).map(
-            lambda content: {"type": "document", "source": {"type": "content", "content": content}}
-        )
-    ),
+def test_a_callers_marker_on_a_changing_block_stays_and_is_told():
+    planned = plan([tool("Read")], [text("a", LONG), text("b")], changing=frozenset({0}))
+    assert planned.system == (text("a", LONG), text("b"))
+    assert planned.tools == (tool("Read", LONG),)
+    told = (
+        "This block, or one before it, changes from turn to turn, so that the marker is never read: "
+        "it belongs on tools[0]."
+    )
+    assert planned.notices[0] == Notice("marker_on_changing_block", told, "system[0]")
+
+
+# --- the caller's system blocks --------------------------------------------------------------------------------------
+
+
+def test_the_last_of_the_callers_blocks_that_takes_a_marker_is_the_end_of_the_system():
+    planned = plan(system=[PREFIX, text("a"), text("b"), text(" ")])
+    assert places(planned) == ["system[0]", "system[2]"]
+
+
+def test_with_the_scope_off_the_callers_blocks_get_none_of_ours():
+    assert places(plan(system=[text("a")], cache=CacheOptions(scope="off"))) == []
+
+
+# --- providers -------------------------------------------------------------------------------------------------------
+
+
+def test_an_hour_is_lowered_where_the_provider_has_none_for_the_model():
+    theirs = [user(text("a", LONG), text("b"))]
+    planned = plan([], [REST], theirs, CacheOptions(ttl="1h"), provider="bedrock", model=OPUS_4)
+    assert planned.system == (text(REST.text, SHORT),)
+    assert planned.messages == (user(text("a", SHORT), text("b", SHORT)),)
+    assert codes(planned) == [
+        ("marker_ttl_changed", "messages[0].content[0]"),
+        ("marker_ttl_changed", "system[0]"),
+        ("marker_ttl_changed", "messages[0]"),
+    ]
+
+
+def test_an_hour_stays_where_the_provider_has_it():
+    planned = plan([], [REST], [user("a")], CacheOptions(ttl="1h"), provider="bedrock", model=SONNET)
+    assert (planned.system, planned.notices) == ((text(REST.text, LONG),), ())
+
+
+def test_a_beta_value_for_scopes_of_any_date_is_left_out_where_it_is_refused():
+    values = ("prompt-caching-scope-2027-01-01", "files-1")
+    assert plan(provider="vertex", betas=values).betas == ("files-1",)
+    assert plan(provider="anthropic", betas=values).betas == values
+
+
+def test_a_scope_that_the_api_does_not_know_is_removed():
+    odd = {"type": "ephemeral", "scope": "galaxy"}
+    planned = plan([tool("Read", odd)], cache=CacheOptions(scope_on_wire=True))
+    assert planned.tools == (tool("Read", SHORT),)
+    assert codes(planned) == [("marker_scope_removed", "tools[0]")]
+
+
+# --- reported by users -----------------------------------------------------------------------------------------------
+
+
+def test_e01_five_markers_of_the_callers_become_four_and_the_end_stays():
+    system = [text("a", SHORT), text("b", LONG), text("c", SHORT)]
+    planned = plan([tool("Read", LONG)], [text("a", LONG), *system[1:]], [user(text("q", SHORT))])
+    assert places(planned) == ["system[0]", "system[1]", "system[2]", "messages[0]"]
+    assert planned.system == (text("a", LONG), text("b", LONG), text("c", SHORT))
+    assert codes(planned) == [("marker_dropped", "tools[0]")]
+
+
+def test_e01_to_four_of_the_callers_none_is_added():
+    messages = [user(text("q", SHORT)), user("next")]
+    planned = plan([tool("Read", SHORT)], [text("a", SHORT), text("b", SHORT), REST], messages)
+    assert places(planned) == ["tools[0]", "system[0]", "system[1]", "messages[0]"]
+    assert planned.messages == tuple(messages)
+
+
+def test_e02_an_hour_behind_five_minutes_is_lowered_across_sections():
+    planned = plan([tool("Read", SHORT)], [text("a", LONG)], [user("q")], CacheOptions(ttl="1h"))
+    assert (planned.tools, planned.system) == ((tool("Read", SHORT),), (text("a", SHORT),))
+    assert planned.messages == (user(text("q", SHORT)),)
+    assert codes(planned) == [("marker_ttl_changed", "system[0]"), ("marker_ttl_changed", "messages[0]")]
+
+
+def test_e04_a_thinking_block_at_the_end_leaves_the_marker_to_another():
+    thinking = {"type": "thinking", "thinking": "x", "signature": "s"}
+    planned = plan(messages=[user("q"), {"role": "assistant", "content": [text("a"), thinking]}])
+    assert planned.messages[1]["content"] == [text("a", SHORT), thinking]
+
+
+def test_e10_the_marker_belongs_in_front_of_the_block_that_changes():
+    system = [*(text(f"static {number}") for number in range(5)), text("12:00:01", SHORT)]
+    planned = plan(system=system, messages=[user("q")], changing=frozenset({5}))
+    assert places(planned) == ["system[4]", "system[5]", "messages[0]"]
+    assert [notice.where for notice in planned.notices if notice.code == "marker_on_changing_block"] == ["system[5]"]
+    assert "it belongs on system[4]." in planned.notices[0].message
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens", "cached"),
+    [("claude-opus-4-6", 1_500, False), ("claude-opus-4-8", 1_500, True), ("claude-opus-5-5", 600, True)],
 )
-BLOCKS = st.one_of(
-    LEAVES,
-    with_marker(st.just({"type": "thinking", "thinking": "x", "signature": "s"})),
-    with_marker(st.just({"type": "redacted_thinking", "data": "x"})),
-    with_marker(st.just({"type": "tool_use", "id": "1", "name": "x", "input": {"cache_control": "a word"}})),
-    with_marker(st.lists(LEAVES, max_size=3).map(lambda content: {"type": "tool_result", "content": content})),
-)
-MESSAGES = st.builds(
-    lambda role, content: {"role": role, "content": content},
-    st.sampled_from(["user", "assistant"]),
-    st.one_of(st.sampled_from(["", "hi"]), st.lists(BLOCKS, max_size=5)),
-)
-TOOLS = with_marker(
-    st.builds(lambda name, later: tool(name) | ({"defer_loading": True} if later else {}), st.text(), st.booleans())
-)
-SYSTEMS = st.sampled_from([(), (PREFIX, REST), (HEADER, PREFIX, STATIC, DYNAMIC), (HEADER, DYNAMIC), (REST,)])
-CACHES = st.builds(CacheOptions, enabled=st.booleans(), ttl=st.sampled_from(["5m", "1h"]), scope_on_wire=st.booleans())
-REQUESTS = st.tuples(st.lists(TOOLS, max_size=5), SYSTEMS, st.lists(MESSAGES, max_size=5))
-
-
-def stripped(value):
-    """Without markers; a message's bare text and the one block it may become are the same."""
-    if isinstance(value, dict):
-        bare = {k: stripped(v) for k, v in value.items() if k != "cache_control" or isinstance(v, str)}
-        if "role" in bare and isinstance(bare["content"], str):
-            bare["content"] = [text(bare["content"])]
-        return bare
-    return [stripped(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-@given(REQUESTS, CACHES, st.sampled_from(["anthropic", "bedrock"]))
-def test_every_plan_obeys_the_apis_rules_and_changes_nothing_but_markers(request_, cache, provider):
-    before = copy.deepcopy(request_)
-    tools, system, messages = request_
-    planned = plan(tools, system, messages, cache, provider=provider)
-    scope_allowed = cache.scope_on_wire and provider == "anthropic"
-    assert violations(planned.tools, planned.system, planned.messages, scope_allowed=scope_allowed) == []
-    assert request_ == before
-    assert stripped(planned.tools) == stripped(tools)
-    assert stripped(planned.messages) == stripped(messages)
-    sent = list(marked(planned.tools, planned.system, planned.messages))
-    assert len(planned.breakpoints) == len(sent)
-    assert (SCOPE_BETA in planned.betas) == any("scope" in marker for _, _, marker in sent)
-    assert [point.tokens for point in planned.breakpoints] == sorted(point.tokens for point in planned.breakpoints)
-
-
-@given(REQUESTS, CACHES)
-def test_a_callers_marker_that_changed_is_told(request_, cache):
-    tools, system, messages = request_
-    planned = plan(tools, system, messages, cache)
-    theirs = [(where, marker) for where, _, marker in marked(tools, (), messages)]
-    kept = [(where, marker) for where, _, marker in marked(planned.tools, (), planned.messages)]
-    told = [code for code, _ in codes(planned) if code != "prefix_below_minimum"]
-    assert len([row for row in theirs if row not in kept]) <= len(told)
-
-
-@given(REQUESTS, CACHES)
-def test_a_plan_of_a_plan_is_the_same_plan(request_, cache):
-    tools, _, messages = request_
-    once = plan(tools, (), messages, cache)
-    twice = plan(once.tools, (), once.messages, CacheOptions(enabled=False, scope_on_wire=cache.scope_on_wire))
-    assert (twice.tools, twice.messages, twice.notices) == (once.tools, once.messages, ())
+def test_e12_each_model_has_its_own_minimum_and_below_it_is_told(model, tokens, cached):
+    planned = plan(system=[block("x" * 4 * tokens, "org", "intro")], model=load_models().find(model))
+    assert ("cache_control" in planned.system[0]) is cached
+    assert codes(planned) == ([] if cached else [("prefix_below_minimum", "system[0]")])

@@ -136,6 +136,20 @@ def test_rows_keep_the_order_of_the_table():
     assert [row.id for row in TABLE.rows][:3] == ["claude-opus-5-5", "claude-opus-4-6", "claude-sonnet-4-5"]
 
 
+def test_a_model_takes_system_messages_only_when_its_row_says_so():
+    row = {**_default(), "system_messages": True}
+    table = ModelTable.from_rows({"default": _default(), "models": {"m": row, "n": {}}})
+    assert [one.system_messages for one in (*table.rows, table.default)] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("spelling", "near"),
+    [("claude-sonet-4-5", "claude-sonnet-4-5"), ("claude-opus-4.1", "claude-opus-4-1"), ("x", None)],
+)
+def test_an_unknown_spelling_has_at_most_one_model_near_it(spelling, near):
+    assert TABLE.nearest(spelling) == near
+
+
 def test_a_table_without_aliases_has_none():
     table = ModelTable.from_rows({"default": _default(), "models": {}})
     assert (table.rows, dict(table.aliases)) == ((), {})

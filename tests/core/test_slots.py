@@ -1,4 +1,4 @@
-from app.core.slots import pieces, rewritten, slots, spelled, without_marker
+from app.core.slots import pieces, places_of, rewritten, slots, spelled, without_marker
 
 NESTED = {
     "type": "tool_result",
@@ -84,3 +84,20 @@ def test_a_block_without_its_marker_is_otherwise_the_same():
 
 def test_a_path_is_spelled_as_one_would_write_it():
     assert spelled(("messages", 4, "content", 1)) == "messages[4].content[1]"
+
+
+def test_the_requests_own_marker_is_the_last_place_and_stands_on_the_last_block_that_takes_one():
+    thinking = {"type": "thinking", "thinking": "x"}
+    found = places_of(
+        {"tools": [], "system": [], "messages": [{"role": "user", "content": [NESTED, thinking]}]},
+        {"type": "ephemeral"},
+    )
+    assert (found.at(found.top), found.slots[found.top].marker) == ("cache_control", {"type": "ephemeral"})
+    assert found.at(found.last) == "messages[0].content[0]"
+    assert found.rows == (0, 0, 0, 0, 1, 1)
+    assert found.ends == (3,)
+
+
+def test_a_request_without_blocks_has_only_its_own_place():
+    found = places_of({"tools": [], "system": [], "messages": []})
+    assert (found.top, found.last, found.rows) == (0, None, (-1,))
