@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import tempfile
@@ -19,7 +20,9 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from app.core.costs import DEFAULT_CURRENCY, priced
 from app.core.facts import Platform
+from app.data.tables import load_models
 
 CONFIG = "STRATA_CONFIG"
 OTHER_VARIABLES = frozenset({"STRATA_CONFIG", "STRATA_VENV", "STRATA_REDIS_URL", "STRATA_UPSTREAM_URL"})
@@ -51,8 +54,12 @@ def _default_roots(validated: dict[str, Any]) -> tuple[Path, ...]:
     return (*homes, Path(tempfile.gettempdir()))
 
 
+ModelName = Annotated[str, Field(min_length=1)]
+Amount = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+
+
 class Settings(BaseSettings):
-    """Frozen, read once, by `main`. Sizes are in bytes, times in seconds.
+    """Frozen, read once, by `main`. Sizes are in bytes, times in seconds, prices of a million input tokens.
 
     Raises ConfigFileError beside pydantic's ValidationError.
     """
@@ -78,6 +85,8 @@ class Settings(BaseSettings):
     request_seconds: Annotated[float, Field(gt=0)] = 20
     git_timeout_seconds: Annotated[float, Field(gt=0)] = 5
     max_context_tokens: Annotated[int, Field(ge=1)] | None = None
+    prices: Annotated[dict[ModelName, Amount], NoDecode] = Field(default_factory=dict)
+    currency: Annotated[str, Field(pattern="^[A-Z]{3}$")] = DEFAULT_CURRENCY
     log_level: Literal["debug", "info", "warning", "error", "critical"] = "info"
 
     @field_validator("roots", mode="before")
@@ -89,6 +98,23 @@ class Settings(BaseSettings):
     @classmethod
     def _split_commas(cls, value: Any) -> Any:
         return [item.strip() for item in value.split(",") if item.strip()] if isinstance(value, str) else value
+
+    @field_validator("prices", mode="before")
+    @classmethod
+    def _read_prices(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return json.loads(value, object_pairs_hook=_each_once) if value.strip() else {}
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise ValueError(f'write JSON, as in {{"claude-sonnet-5-5": 3.0}}: {error}') from error
+
+    @field_validator("prices", mode="after")
+    @classmethod
+    def _one_price_each(cls, value: dict[str, float]) -> dict[str, float]:
+        if value:
+            priced(value, DEFAULT_CURRENCY, load_models())
+        return value
 
     @field_validator("log_level", mode="before")
     @classmethod
@@ -130,6 +156,13 @@ class Settings(BaseSettings):
         file = os.environ.get(CONFIG)
         written = (InitSettingsSource(settings_cls, _written_in(file)),) if file else ()
         return (init_settings, env_settings, *written)
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name is written twice")
+    return found
 
 
 def _written_in(file: str) -> dict[str, Any]:

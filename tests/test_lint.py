@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from app.main import create_app
+from app.settings import Settings
+from app.wire.lints import LintAnswer
+from tests.serving import serve
 from tests.standin.server import StandIn
 
 MARK = {"type": "ephemeral"}
@@ -30,6 +36,7 @@ def linted(service: httpx.Client, *bodies: dict[str, Any], **more: Any) -> dict[
     answer = service.post("/v1/cache/lint", json={"requests": [{"body": body, **more} for body in bodies]})
     assert answer.status_code == 200, answer.text
     values: dict[str, Any] = answer.json()
+    LintAnswer.model_validate(values)
     return values
 
 
@@ -94,12 +101,52 @@ def test_what_is_no_request_is_refused_with_its_place(body: Any, pointer: str, s
     assert pointer in [error["pointer"] for error in answer.json()["errors"]]
 
 
-def strata(*arguments: str) -> subprocess.CompletedProcess[str]:
+PRICES = {"claude-sonnet-5-5": 3.0}
+
+
+@pytest.fixture
+def priced_service() -> Iterator[httpx.Client]:
+    with (
+        serve(create_app(Settings(roots=(), prices=PRICES, currency="EUR"))) as address,
+        httpx.Client(base_url=address, timeout=60, trust_env=False) as client,
+    ):
+        yield client
+
+
+def test_without_prices_no_cost_is_told(service: httpx.Client) -> None:
+    assert linted(service, turn("a"), turn("b"))["comparisons"][0]["cost"] is None
+
+
+def test_what_is_written_again_has_its_cost(priced_service: httpx.Client) -> None:
+    long = {**STATIC, "cache_control": {**MARK, "ttl": "1h"}}
+    bodies = [turn("a"), turn("a", system=[long], tools=[{"name": "a", "input_schema": {}}])]
+    row = linted(priced_service, *bodies)["comparisons"][0]
+    assert row["rewritten_tokens"] == row["rewritten_5m_tokens"] + row["rewritten_1h_tokens"]
+    assert row["rewritten_1h_tokens"] > 1000
+    weighed = row["rewritten_5m_tokens"] * 1.25 + row["rewritten_1h_tokens"] * 2
+    assert row["cost"] == {"amount": pytest.approx(weighed * 1.3 * 3 / 1e6, abs=1e-6), "currency": "EUR"}
+
+
+def test_another_model_has_no_cost(priced_service: httpx.Client) -> None:
+    bodies = [turn("a", model="my-model"), turn("b", model="my-model")]
+    assert linted(priced_service, *bodies)["comparisons"][0]["cost"] is None
+
+
+def test_markers_that_went_are_told_with_what_they_kept(priced_service: httpx.Client) -> None:
+    bare = {"model": "claude-sonnet-5-5", "system": STATIC["text"], "messages": [{"role": "user", "content": "a"}]}
+    row = linted(priced_service, turn("a"), bare)["comparisons"][0]
+    assert (row["cause"], row["rewritten_tokens"]) == ("markers_moved", 0)
+    assert row["unwritten_tokens"] == 1800
+    assert row["cost"]["amount"] == pytest.approx(1800 * 1.3 * 3 / 1e6)
+
+
+def strata(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", "from app.cli import main; main()", "lint-cache", *arguments],
         capture_output=True,
         text=True,
         check=False,
+        env={**os.environ, **environment},
         cwd=Path(__file__).parents[1],
     )
 
@@ -131,6 +178,21 @@ def test_the_command_prints_the_endpoints_json(tmp_path: Path, service: httpx.Cl
     bodies = [turn("a"), turn("b")]
     done = strata(*written(tmp_path, *bodies), "--json")
     assert json.loads(done.stdout) == linted(service, *bodies)
+
+
+def test_the_command_tells_the_cost_at_the_prices_of_the_settings(tmp_path: Path) -> None:
+    bare = {"model": "claude-sonnet-5-5", "system": STATIC["text"], "messages": [{"role": "user", "content": "a"}]}
+    files = written(tmp_path, turn("a"), bare)
+    told = strata(*files, STRATA_PRICES=json.dumps(PRICES), STRATA_CURRENCY="EUR").stdout.splitlines()[1]
+    again = "0 tokens read, 0 written again, 1,800 sent again without a marker"
+    assert told == f"  {again}, at a cost of 0.007020 EUR"
+    assert strata(*files).stdout.splitlines()[1] == f"  {again}"
+
+
+def test_the_command_refuses_prices_that_make_no_sense(tmp_path: Path) -> None:
+    done = strata(*written(tmp_path, turn("a")), STRATA_PRICES='{"sonnet": 0}')
+    assert done.returncode == 2
+    assert done.stderr == "strata: prices.sonnet: Input should be greater than 0\n"
 
 
 @pytest.mark.parametrize("text", ["{", "7", '{"model": "m"}'])

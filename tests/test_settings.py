@@ -143,6 +143,68 @@ def test_a_value_that_makes_no_sense_is_refused(name: str, value: str, monkeypat
     assert [fault["loc"] for fault in raised.value.errors()] == [(name.lower(),)]
 
 
+def test_there_are_no_prices_of_the_services_own() -> None:
+    assert (Settings().prices, Settings().currency) == ({}, "USD")
+
+
+@pytest.mark.parametrize("text", ["", "  ", "{}"])
+def test_prices_may_be_left_empty(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STRATA_PRICES", text)
+    assert Settings().prices == {}
+
+
+def test_prices_are_json_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STRATA_PRICES", '{"claude-sonnet-5-5": 3, "my-model": 0.25}')
+    monkeypatch.setenv("STRATA_CURRENCY", "EUR")
+    assert (Settings().prices, Settings().currency) == ({"claude-sonnet-5-5": 3.0, "my-model": 0.25}, "EUR")
+
+
+def test_prices_are_a_table_in_the_file_and_those_of_the_environment_win(
+    written: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written('currency = "EUR"\n[prices]\nsonnet = 3\n"my.model" = 0.25')
+    assert (Settings().prices, Settings().currency) == ({"sonnet": 3.0, "my.model": 0.25}, "EUR")
+    monkeypatch.setenv("STRATA_PRICES", '{"opus": 5}')
+    assert Settings().prices == {"opus": 5.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        ("sonnet=3", ("prices",), 'write JSON, as in {"claude-sonnet-5-5": 3.0}'),
+        ("[" * 100_000, ("prices",), "write JSON"),
+        ("[3]", ("prices",), "valid dictionary"),
+        ('{"sonnet": "3"}', ("prices", "sonnet"), "valid number"),
+        ('{"sonnet": true}', ("prices", "sonnet"), "valid number"),
+        ('{"sonnet": null}', ("prices", "sonnet"), "valid number"),
+        ('{"sonnet": 0}', ("prices", "sonnet"), "greater than 0"),
+        ('{"sonnet": -1}', ("prices", "sonnet"), "greater than 0"),
+        ('{"sonnet": NaN}', ("prices", "sonnet"), "finite number"),
+        ('{"sonnet": 1e999}', ("prices", "sonnet"), "finite number"),
+        ('{"": 3}', ("prices", "", "[key]"), "at least 1 character"),
+        ('{"sonnet": 3, "sonnet": 4}', ("prices",), "a name is written twice"),
+        ('{"sonnet": 3, "claude-sonnet-5-5": 4}', ("prices",), "sonnet and claude-sonnet-5-5 are one model"),
+    ],
+)
+def test_prices_that_make_no_sense_are_refused(
+    text: str, place: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STRATA_PRICES", text)
+    with pytest.raises(ValidationError) as raised:
+        Settings()
+    (fault,) = raised.value.errors()
+    assert fault["loc"] == place
+    assert said in fault["msg"]
+
+
+@pytest.mark.parametrize("code", ["", "usd", "EURO", "US", "US$", "USD\n"])
+def test_a_currency_is_three_capital_letters(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STRATA_CURRENCY", code)
+    with pytest.raises(ValidationError) as raised:
+        Settings()
+    assert [fault["loc"] for fault in raised.value.errors()] == [("currency",)]
+
+
 def test_no_key_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STRATA_API_KEYS", "sk-secret")
     assert "sk-secret" not in repr(Settings())

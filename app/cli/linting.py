@@ -8,22 +8,25 @@ from typing import Any
 
 import orjson
 
-from app.cli.asking import INVALID, failed
+from app.cli.asking import INVALID, failed, read_settings
 from app.cli.telling import Line
 from app.data.tables import load_models
 from app.errors import Problem
+from app.main import prices_of
 from app.wire.lints import LintRequest, lint_answer, linted
 from app.wire.parsing import parsed
 
 
 def linted_files(files: Sequence[Path]) -> dict[str, Any]:
-    """The answer of ``POST /v1/cache/lint`` for bodies in files."""
+    """The answer of ``POST /v1/cache/lint`` for bodies in files, with the prices of the settings."""
+    models = load_models()
+    prices = prices_of(read_settings({}), models)
     bodies = [body for file in files for body in _bodies(file)]
     try:
         asked = parsed(LintRequest, orjson.dumps({"requests": [{"body": body} for body in bodies]}))
     except Problem as problem:
         raise failed(problem.detail, INVALID) from problem
-    return lint_answer(linted(asked.requests, load_models()))
+    return lint_answer(linted(asked.requests, models, prices))
 
 
 def _bodies(file: Path) -> list[Any]:
@@ -54,8 +57,17 @@ def _compared(row: Mapping[str, Any]) -> Iterator[Line]:
     cause = f", {row['cause']}" if row["cause"] else ""
     where = f" at {row['at']}" if row["at"] else ""
     yield Line(f"request {row['request']}: {words}{cause}{where}", "bad" if row["hit"] is False else "good")
-    yield Line(f"  {row['hit_tokens']:,} tokens read, {row['rewritten_tokens']:,} written again", "faint")
+    yield Line(f"  {', '.join(_counted(row))}", "faint")
     change = row["first_change"]
     if change:
         yield Line(f"  before: {change['before']}", "hint")
         yield Line(f"  after:  {change['after']}", "hint")
+
+
+def _counted(row: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{row['hit_tokens']:,} tokens read"
+    yield f"{row['rewritten_tokens']:,} written again"
+    if row["unwritten_tokens"]:
+        yield f"{row['unwritten_tokens']:,} sent again without a marker"
+    if row["cost"]:
+        yield f"at a cost of {row['cost']['amount']:,.6f} {row['cost']['currency']}"

@@ -8,10 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from app.core.cache_report import Comparison, Sent, compared, sent
+from app.core.cache_report import Comparison, compared
+from app.core.costs import Cost, Prices, cost
 from app.core.facts import Json, Usage
-from app.core.prefix import Segment
-from app.core.secrets import masked
+from app.core.models import Model
+from app.core.prefix import Segment, model_tokens, rough_minimum
+from app.core.secrets import masked_part
+from app.core.sent import Sent, sent
 
 MOST_MARKERS = 4
 MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}"
@@ -59,38 +62,48 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Linted:
+    """``costs`` are those of the comparisons; None where the model has no price."""
+
     comparisons: tuple[Comparison, ...]
+    costs: tuple[Cost | None, ...]
     findings: tuple[Finding, ...]
 
 
 def lint(
     requests: Sequence[Json],
-    minimums: Sequence[int],
+    models: Sequence[Model],
     started: Sequence[float | None],
     usages: Sequence[Usage | None],
+    prices: Prices,
 ) -> Linted:
     """Compares each request with the one before it and looks through all of them.
 
     Args:
         requests: Messages API bodies, in the order in which they were sent.
-        minimums: for each, the shortest prefix that its model caches, in tokens.
+        models: for each, the one that it names.
         started: when each was sent, in seconds; None where it is not known.
         usages: what the API answered to each; None where it is not known.
+        prices: what the models cost, as far as that is known.
     """
     taken = [
-        sent(request, minimum, started=start)
-        for request, minimum, start in zip(requests, minimums, started, strict=True)
+        sent(request, rough_minimum(model), started=start)
+        for request, model, start in zip(requests, models, started, strict=True)
     ]
     comparisons = tuple(
         compared(before, after, usage) for (before, after), usage in zip(pairwise(taken), usages[1:], strict=True)
     )
-    findings = [finding for index, one in enumerate(taken) for finding in _in_one(index, one)]
+    costs = tuple(cost(one, model.id, prices) for one, model in zip(comparisons, models[1:], strict=True))
+    findings = [
+        finding
+        for index, (one, model) in enumerate(zip(taken, models, strict=True))
+        for finding in _in_one(index, one, model)
+    ]
     for index, (before, after) in enumerate(pairwise(taken)):
         findings.extend(_in_two(index + 1, before, after))
-    return Linted(comparisons, tuple(_each_once(findings)))
+    return Linted(comparisons, costs, tuple(_each_once(findings)))
 
 
-def _in_one(index: int, one: Sent) -> Iterator[Finding]:
+def _in_one(index: int, one: Sent, model: Model) -> Iterator[Finding]:
     marked = [at for at, segment in enumerate(one.segments) if segment.ttl]
     if not marked:
         yield Finding("no_marker", "Nothing is cached: put a marker at the end of what stays.", index, "request")
@@ -100,7 +113,7 @@ def _in_one(index: int, one: Sent) -> Iterator[Finding]:
         first = next(at for at, count in enumerate(counted) if count > MOST_MARKERS)
         yield Finding("too_many_markers", text, index, one.segments[first].at)
     yield from _ttl_order(index, [one.segments[at] for at in marked])
-    yield from _wasted(index, one, marked)
+    yield from _wasted(index, one, marked, model)
     yield from _volatile(index, one, marked)
 
 
@@ -111,11 +124,12 @@ def _ttl_order(index: int, marked: Sequence[Segment]) -> Iterator[Finding]:
             yield Finding("ttl_order", text, index, after.at)
 
 
-def _wasted(index: int, one: Sent, marked: Sequence[int]) -> Iterator[Finding]:
+def _wasted(index: int, one: Sent, marked: Sequence[int], model: Model) -> Iterator[Finding]:
+    tokens = list(accumulate(segment.tokens for segment in one.segments))
     for at in marked:
-        tokens = sum(segment.tokens for segment in one.segments[: at + 1])
-        if tokens < one.minimum:
-            text = f"About {tokens:,} tokens stand up to here; {one.model} caches {one.minimum:,} or more."
+        if tokens[at] < one.minimum:
+            about = f"About {model_tokens(tokens[at], model):,} tokens stand up to here"
+            text = f"{about}; {one.model} caches {model.min_cache:,} or more."
             yield Finding("below_minimum", text, index, one.segments[at].at)
 
 
@@ -123,10 +137,10 @@ def _volatile(index: int, one: Sent, marked: Sequence[int]) -> Iterator[Finding]
     shared = [at for at in marked if one.segments[at].area != "messages"]
     for segment in one.segments[: max(shared, default=-1) + 1]:
         for what, pattern in VOLATILE:
-            found = pattern.search(segment.text)
+            found = pattern.search(segment.text or "")
             if found:
                 text = f"It holds {what}: move it behind the last marker of tools and system, or into a message."
-                yield Finding("volatile_text", text, index, segment.at, _around(segment.text, found.start()))
+                yield Finding("volatile_text", text, index, segment.at, _around(found.string, found.start()))
                 break
 
 
@@ -138,13 +152,13 @@ def _in_two(index: int, before: Sent, after: Sent) -> Iterator[Finding]:
     }
     for new in after.segments:
         old = earlier.get(new.at)
-        if old is not None and old.ttl and new.ttl and old.text != new.text:
+        if old is not None and old.ttl and new.ttl and old.digest != new.digest:
             text = "This block is marked and differs from the last request: mark the block before it instead."
             yield Finding("marker_on_changing_block", text, index, new.at)
 
 
 def _tools(one: Sent) -> list[str]:
-    return [segment.text for segment in one.segments if segment.area == "tools"]
+    return [segment.text or "" for segment in one.segments if segment.area == "tools"]
 
 
 def _reordered(index: int, before: Sequence[str], after: Sequence[str]) -> Iterator[Finding]:
@@ -167,7 +181,7 @@ def _sorted_keys(text: str) -> str:
 
 def _around(text: str, at: int) -> str:
     start = max(0, at - CONTEXT_CHARACTERS // 2)
-    return " ".join(masked(text)[start : start + CONTEXT_CHARACTERS].split())
+    return " ".join(masked_part(text, start, start + CONTEXT_CHARACTERS).split())
 
 
 def _each_once(findings: Sequence[Finding]) -> Iterator[Finding]:

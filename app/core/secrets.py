@@ -6,6 +6,9 @@ import re
 
 HIDDEN = "•"
 
+MARGIN = 8000
+"""Characters around what is shown that are searched too: a secret may begin or end there."""
+
 _SECRETS = re.compile(
     r"""
     -----BEGIN[^-]*-----[\s\S]*?(?:-----END[^-]*-----|\Z)
@@ -28,6 +31,12 @@ _NAMED = re.compile(
 def masked(text: str) -> str:
     """``text`` with a dot for each character of what looks like a secret: places stay where they are."""
     return _NAMED.sub(_value_hidden, _SECRETS.sub(lambda found: HIDDEN * len(found[0]), text))
+
+
+def masked_part(text: str, start: int, end: int) -> str:
+    """``text[start:end]``, masked as it would be in the whole, but for secrets longer than MARGIN."""
+    before = max(0, start - MARGIN)
+    return masked(text[before : end + MARGIN])[start - before : end - before]
 
 
 def _value_hidden(found: re.Match[str]) -> str:

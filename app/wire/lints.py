@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.core.cache_lint import Linted, lint
 from app.core.cache_report import Comparison
+from app.core.costs import Cost, Prices
 from app.core.facts import Usage as CoreUsage
 from app.core.models import ModelTable
 from app.wire.base import Strict
@@ -43,14 +44,29 @@ class LintRequest(Strict):
     requests: Annotated[list[SentRequest], Field(min_length=1, max_length=MOST_REQUESTS)]
 
 
+class CostRow(Strict):
+    """``currency`` is an ISO 4217 code."""
+
+    amount: float
+    currency: str
+
+
 class ComparisonRow(Strict):
-    """A request beside the one before it. ``hit`` null: nothing could have been cached. Tokens are rough."""
+    """A request beside the one before it. ``hit`` null: nothing could have been cached. Tokens are rough.
+
+    ``rewritten_tokens`` had been cached and are written again, for five minutes or an hour; ``unwritten_tokens`` had
+    been and are sent again without a marker behind them. ``cost`` is that of both; null: the model has no price.
+    """
 
     request: int
     hit: bool | None
     hit_blocks: int
     hit_tokens: int
     rewritten_tokens: int
+    rewritten_5m_tokens: int
+    rewritten_1h_tokens: int
+    unwritten_tokens: int
+    cost: CostRow | None
     cause: str | None
     agreed: bool | None
     at: str | None
@@ -70,18 +86,22 @@ class LintAnswer(Strict):
     findings: list[FindingRow]
 
 
-def linted(requests: Sequence[SentRequest], models: ModelTable) -> Linted:
+def linted(requests: Sequence[SentRequest], models: ModelTable, prices: Prices) -> Linted:
     return lint(
         [one.body.model_dump() for one in requests],
-        [models.find(one.body.model).min_cache for one in requests],
+        [models.find(one.body.model) for one in requests],
         [one.started for one in requests],
         [_usage(one.usage) for one in requests],
+        prices,
     )
 
 
 def lint_answer(found: Linted) -> dict[str, Any]:
     return {
-        "comparisons": [_comparison(index + 1, one) for index, one in enumerate(found.comparisons)],
+        "comparisons": [
+            _comparison(index + 1, one, cost)
+            for index, (one, cost) in enumerate(zip(found.comparisons, found.costs, strict=True))
+        ],
         "findings": [
             {"code": one.code, "message": one.message, "request": one.request, "at": one.at, "shown": one.shown}
             for one in found.findings
@@ -93,7 +113,7 @@ def _usage(usage: Usage | None) -> CoreUsage | None:
     return CoreUsage(**{key: value or 0 for key, value in usage.model_dump().items()}) if usage else None
 
 
-def _comparison(request: int, one: Comparison) -> dict[str, Any]:
+def _comparison(request: int, one: Comparison, cost: Cost | None) -> dict[str, Any]:
     change = one.first_change
     return {
         "request": request,
@@ -101,11 +121,16 @@ def _comparison(request: int, one: Comparison) -> dict[str, Any]:
         "hit_blocks": one.hit_blocks,
         "hit_tokens": one.hit_tokens,
         "rewritten_tokens": one.rewritten,
+        "rewritten_5m_tokens": one.rewritten_5m,
+        "rewritten_1h_tokens": one.rewritten_1h,
+        "unwritten_tokens": one.unwritten,
+        "cost": {"amount": cost.amount, "currency": cost.currency} if cost else None,
         "cause": one.cause,
         "agreed": one.agreed,
         "at": change.at if change else None,
         "first_change": {
             "block": change.block,
+            "at": change.at,
             "section": change.section,
             "offset": change.offset,
             "before": change.before,

@@ -3,7 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.cache_lint import CONTEXT_CHARACTERS, VOLATILE, lint
+from app.core.costs import Price, Prices
 from app.core.facts import Usage
+from app.core.models import Model
 from tests.core.raw_requests import LONG, MARK, REQUESTS, nested, said, text
 
 STATIC = "You are an agent. " * 300
@@ -16,9 +18,14 @@ def body(*texts, system=STATIC, system_marker=MARK, marker=MARK, tools=TOOLS, **
     return {"model": "m", "tools": list(tools), "system": blocks, "messages": said(*texts, marker=marker), **more}
 
 
-def linted(*bodies, minimum=1024):
+def model(minimum=1024, tokenizer=1):
+    sizes = {"api_window": 200_000, "client_window": 200_000, "max_output": 32_000}
+    return Model("m", None, **sizes, cutoff=None, min_cache=minimum, tokenizer=tokenizer, family=None)
+
+
+def linted(*bodies, minimum=1024, tokenizer=1, prices=Prices()):  # noqa: B008 - frozen
     count = len(bodies)
-    return lint(bodies, [minimum] * count, [None] * count, [None] * count)
+    return lint(bodies, [model(minimum, tokenizer)] * count, [None] * count, [None] * count, prices)
 
 
 def found(*bodies, **more):
@@ -34,10 +41,10 @@ def test_a_sound_series_has_hits_and_no_findings():
 
 def test_starts_and_usages_reach_the_comparisons():
     bodies = [body("a"), body("a", "b"), body("a", "b", "c")]
-    usages = [None, Usage(cache_read_input_tokens=9), Usage()]
-    known = lint(bodies, [1024] * 3, [0.0, 400.0, None], usages).comparisons
+    usages = [None, Usage(), Usage()]
+    known = lint(bodies, [model()] * 3, [0.0, 400.0, None], usages, Prices()).comparisons
     assert [(one.cause, one.agreed) for one in known] == [
-        ("ttl_expired", False),
+        ("ttl_expired", None),
         ("server_side_or_unknown", False),
     ]
 
@@ -77,6 +84,22 @@ def test_a_marker_below_the_minimum_is_told_with_both_numbers():
     (finding,) = linted(body("a", system="short", marker=None)).findings
     assert (finding.code, finding.at) == ("below_minimum", "system[0]")
     assert finding.message.endswith("tokens stand up to here; m caches 1,024 or more.")
+
+
+def test_the_minimum_is_judged_and_told_in_the_models_own_tokens():
+    of_800 = "x" * 3200
+    assert found(body("a", system=of_800, marker=None, tools=()), minimum=1040, tokenizer=2) == []
+    (finding,) = linted(body("a", system=of_800[4:], marker=None, tools=()), minimum=1040, tokenizer=2).findings
+    assert finding.message == "About 1,039 tokens stand up to here; m caches 1,040 or more."
+
+
+def test_costs_stand_beside_their_comparisons():
+    bodies = [body("a"), body("a", "b"), body("a", "b", system="x" + STATIC)]
+    assert linted(*bodies).costs == (None, None)
+    nothing, something = linted(*bodies, prices=Prices({"m": Price(4.0)}, "EUR")).costs
+    assert (nothing.amount, nothing.currency) == (0.0, "EUR")
+    rewritten = linted(*bodies).comparisons[1].rewritten
+    assert something.amount == pytest.approx(rewritten * 4 * 1.25 / 1e6)
 
 
 @pytest.mark.parametrize(

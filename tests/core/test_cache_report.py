@@ -1,9 +1,14 @@
+import math
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.cache_report import SHOWN, compared, sent
+from app.core.cache_report import agreed, compared
+from app.core.difference import SHOWN
 from app.core.facts import Usage
+from app.core.sent import lightened, sent
 from tests.core.raw_requests import LONG, MARK, REQUESTS, nested, said, text
 
 STATIC = "You are an agent. " * 300
@@ -63,7 +68,7 @@ def test_markers_taken_away_are_markers_that_moved():
 
 def test_another_model_reads_nothing():
     found = compared(turn("a"), turn("a", "b", model="n"), NOTHING_READ)
-    assert (found.hit, found.hit_tokens, found.cause, found.agreed) == (False, 0, "model_changed", True)
+    assert (found.hit, found.hit_tokens, found.cause, found.agreed) == (False, 0, "model_changed", None)
     assert found.rewritten == sum(one.tokens for one in turn("a").segments)
 
 
@@ -189,13 +194,13 @@ def test_the_apis_word_is_believed_where_nothing_changed():
     assert found.rewritten == sum(one.tokens for one in turn("a").segments)
 
 
-def test_the_apis_word_against_a_cause_is_told_as_disagreement():
+def test_where_nothing_was_expected_the_apis_word_is_neither_for_nor_against_it():
     found = compared(turn("a"), turn("a", model="n"), READ)
-    assert (found.cause, found.agreed) == ("model_changed", False)
+    assert (found.cause, found.agreed) == ("model_changed", None)
 
 
 def test_the_first_change_tells_block_place_section_offset_and_both_texts():
-    sections = ((("intro", len(STATIC)), ("where", 20)),)
+    sections = {"system[0]": (("intro", len(STATIC)), ("where", 20))}
     before = turn("a", system=(STATIC + "You are in /a today",), sections=sections)
     change = compared(before, turn("a", system=(STATIC + "You are in /b today",), sections=sections)).first_change
     assert (change.block, change.at, change.section) == (2, "system[0]", "where")
@@ -206,15 +211,15 @@ def test_the_first_change_tells_block_place_section_offset_and_both_texts():
 
 def test_sections_are_measured_in_utf16_units_and_offsets_in_characters():
     faces = "😀" * 10
-    sections = ((("faces", 20), ("rest", 99999)),)
+    sections = {"system[0]": (("faces", 20), ("rest", 99999))}
     before, after = (turn("a", system=(f"{faces}{end}{STATIC}",), sections=sections) for end in "xy")
     change = compared(before, after).first_change
     assert (change.offset, change.section) == (10, "rest")
 
 
 def test_a_section_that_came_is_named_and_one_that_nobody_named_is_not():
-    before = turn("a", sections=((("intro", len(STATIC)),),))
-    added = turn("a", system=(STATIC + "new",), sections=((("intro", len(STATIC)), ("new", 3)),))
+    before = turn("a", sections={"system[0]": (("intro", len(STATIC)),)})
+    added = turn("a", system=(STATIC + "new",), sections={"system[0]": (("intro", len(STATIC)), ("new", 3))})
     assert compared(before, added).first_change.section == "new"
     assert compared(before, turn("a", system=(STATIC + "new",))).first_change.section is None
 
@@ -230,6 +235,193 @@ def test_a_secret_that_begins_long_before_what_is_shown_is_hidden():
     block = "-----BEGIN PRIVATE KEY-----\n" + "ab/c\n" * 600 + "{}\n-----END PRIVATE KEY-----"
     change = compared(turn(block.format("x")), turn(block.format("y"))).first_change
     assert set(change.before) == {"•"}
+
+
+HOSTILE = {
+    "the same request again": (("a", "b"), {}, ("a", "b"), {}, (True, None)),
+    "cut back to an earlier message": (("a", "b", "c"), {}, ("a",), {}, (False, "messages_rewritten")),
+    "cut back and gone on": (("a", "b", "c"), {}, ("a", "x", "y", "z"), {}, (False, "messages_rewritten")),
+    "one block less at the end": (("a", "b"), {}, ("a",), {}, (False, "messages_rewritten")),
+    "cut back behind the last marker": (("a", "b"), {"marker": None}, ("a",), {}, (True, None)),
+    "no message left": (("a",), {}, (), {}, (False, "messages_rewritten")),
+    "no markers any more": (("a",), {}, ("a", "b"), {"marker": None, "system_marker": None}, (False, "markers_moved")),
+    "no tools any more": (("a",), {}, ("a",), {"tools": ()}, (False, "tools_changed")),
+    "a change behind all markers": (("a", "b"), {"marker": None}, ("a", "x"), {"marker": None}, (True, None)),
+    "only the request's own marker": (
+        ("a",),
+        {"marker": None, "system_marker": None, "fields": {"cache_control": MARK}.items()},
+        ("a", "b"),
+        {"marker": None, "system_marker": None, "fields": {"cache_control": MARK}.items()},
+        (True, None),
+    ),
+    "the request's own marker instead of others": (
+        ("a",),
+        {},
+        ("a", "b"),
+        {"marker": None, "system_marker": None, "fields": {"cache_control": MARK}.items()},
+        (True, None),
+    ),
+    "an option that is left out and one that says the same": (
+        ("a",),
+        {"fields": {"tool_choice": {"type": "auto"}, "thinking": None}.items()},
+        ("a",),
+        {},
+        (True, None),
+    ),
+    "an option with its keys in another order": (
+        ("a",),
+        {"fields": {"thinking": {"type": "enabled", "budget_tokens": 2000}}.items()},
+        ("a",),
+        {"fields": {"thinking": {"budget_tokens": 2000, "type": "enabled"}}.items()},
+        (True, None),
+    ),
+    "another scope of a marker that wrote nothing": (
+        ("a" * 9000,),
+        {"system": ("short",), "system_marker": {**MARK, "scope": "global"}},
+        ("a" * 9000, "b"),
+        {"system": ("short",)},
+        (True, None),
+    ),
+    "markers left out below the minimum, twice": (
+        ("a",),
+        {"marker": None, "system_marker": None, "left_out": True},
+        ("a", "b"),
+        {"marker": None, "system_marker": None, "left_out": True},
+        (None, "below_minimum"),
+    ),
+    "markers left out below the minimum, then long enough": (
+        ("a",),
+        {"marker": None, "system_marker": None, "left_out": True},
+        ("a", "b"),
+        {},
+        (None, "below_minimum"),
+    ),
+    "long enough, then taken to be too short": (
+        ("a",),
+        {},
+        ("a", "b"),
+        {"marker": None, "system_marker": None, "left_out": True},
+        (False, "below_minimum"),
+    ),
+    "some markers left out": (("a",), {"left_out": True}, ("a", "b"), {}, (True, None)),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE.values(), ids=HOSTILE.keys())
+def test_causes_are_named_rightly_in_hostile_cases(case):
+    said_before, more_before, said_after, more_after, expected = case
+    assert verdict(turn(*said_before, **more_before), turn(*said_after, **more_after)) == expected
+
+
+def test_a_change_behind_what_was_cached_is_not_shown():
+    found = compared(turn("a", "b", marker=None, started=0.0), turn("a", "x", started=301.0))
+    assert (found.cause, found.first_change) == ("ttl_expired", None)
+
+
+def split(found):
+    return found.rewritten_5m, found.rewritten_1h, found.unwritten
+
+
+def test_what_is_written_again_is_told_by_the_life_of_the_marker_that_writes_it():
+    before = turn("a" * 400, system_marker=LONG)
+    front = sum(one.tokens for one in before.segments[:3])
+    assert split(compared(before, turn("a" * 400, model="n", system_marker=LONG))) == (100, front, 0)
+    assert split(compared(before, turn("a" * 400, model="n"))) == (front + 100, 0, 0)
+    assert split(compared(before, turn("b" * 400, system_marker=LONG))) == (100, 0, 0)
+
+
+def test_what_no_marker_covers_any_more_is_sent_again_but_not_written():
+    before = turn("a" * 400)
+    found = compared(before, turn("a" * 400, marker=None, system_marker=None))
+    assert split(found) == (0, 0, sum(one.tokens for one in before.segments))
+    assert found.rewritten == 0
+
+
+def test_what_is_not_sent_any_more_costs_nothing():
+    found = compared(turn("a" * 400, "b" * 4000), turn("a" * 400))
+    assert split(found) == (100, 0, 0)
+
+
+def test_what_is_new_is_not_written_again():
+    found = compared(turn("a" * 400), turn("x" * 400, "b" * 4000))
+    assert split(found) == (100, 0, 0)
+
+
+@pytest.mark.parametrize(("part", "expected"), [(0, False), (1 / 4, False), (1 / 3, True), (1, True), (9, True)])
+def test_the_api_agrees_when_it_read_a_third_of_what_was_expected(part, expected):
+    foreseen = compared(turn("a"), turn("a", "b"))
+    usage = Usage(cache_read_input_tokens=math.ceil(foreseen.hit_tokens * part))
+    assert agreed(foreseen, usage) is expected
+    assert compared(turn("a"), turn("a", "b"), usage).agreed is expected
+
+
+def test_nobody_agrees_without_usage_or_where_nothing_was_expected():
+    assert agreed(compared(turn("a"), turn("a", "b")), None) is None
+    assert agreed(compared(turn("a"), turn("a", model="n")), READ) is None
+
+
+def test_the_apis_word_is_believed_up_to_the_entry_that_it_may_have_read():
+    talk = ["a" * 40_000, "b"]
+    before, after = turn(talk[0]), turn(*talk)
+    system = sum(one.tokens for one in before.segments[:3])
+    found = compared(before, after, Usage(cache_read_input_tokens=system))
+    assert (found.hit, found.hit_blocks, found.cause) == (False, 3, "server_side_or_unknown")
+    assert found.rewritten == 10_000
+
+
+def test_the_apis_word_that_less_was_read_leaves_the_cause_that_is_known():
+    found = compared(turn("a"), turn("a", fields=effort("low")), NOTHING_READ)
+    assert (found.hit_blocks, found.cause, found.agreed) == (0, "effort_changed", False)
+
+
+SECTIONS = {"system[0]": (("intro", len(STATIC)), ("where", 10), ("end", 3))}
+
+
+@pytest.mark.parametrize(
+    ("after", "section"),
+    [
+        (STATIC + "You are /b" + "end", "where"),
+        ("x" + STATIC[1:] + "You are /b" + "end", "intro"),
+        (STATIC + "You are /a" + "END", "end"),
+    ],
+)
+@pytest.mark.parametrize("light", [(True, False), (False, True), (True, True)])
+def test_a_difference_is_placed_where_the_text_is_gone(after, section, light):
+    before = turn("a", system=(STATIC + "You are /a" + "end",), sections=SECTIONS)
+    pair = [before, turn("a", system=(after,), sections=SECTIONS)]
+    pair = [lightened(one, 100) if less else one for one, less in zip(pair, light, strict=True)]
+    found = compared(*pair)
+    change = found.first_change
+    assert (found.cause, change.block, change.at, change.section) == ("system_changed", 2, "system[0]", section)
+    assert (change.offset, change.before == "", change.after == "") == (None, *light)
+
+
+def test_a_section_that_is_gone_or_came_is_named_where_the_text_is_gone():
+    before = turn(
+        "a", system=(STATIC, "more"), sections={"system[0]": (("intro", len(STATIC)),), "system[1]": (("more", 4),)}
+    )
+    without = turn("a", sections={"system[0]": (("intro", len(STATIC)),)})
+    assert compared(lightened(before, 0), without).first_change.section == "more"
+    assert compared(before, lightened(without, 0)).first_change.section == "more"
+    longer = turn("a", system=(STATIC + "tail",), sections={"system[0]": (("intro", len(STATIC)), ("tail", 4))})
+    assert compared(lightened(without, 0), longer).first_change.section == "tail"
+
+
+def test_no_section_is_named_where_none_was_known():
+    before = lightened(turn("a"), 0)
+    assert compared(before, turn("a", system=("x",))).first_change.section is None
+    assert compared(before, turn("a", system=("x",), sections={"system[0]": (("x", 1),)})).first_change.section is None
+    same = turn("a", system=(STATIC + "x",), sections={"system[0]": (("intro", len(STATIC)),)})
+    known = lightened(turn("a", sections={"system[0]": (("intro", len(STATIC)),)}), 0)
+    assert compared(known, same).first_change.section is None
+
+
+def test_tools_and_messages_are_placed_where_the_text_is_gone():
+    before = lightened(turn("a", "b"), 0)
+    tool = compared(before, turn("a", "b", tools=TOOLS[::-1])).first_change
+    assert (tool.at, tool.section, tool.offset, tool.before) == ("tools[0]", "Read", None, "")
+    message = compared(before, turn("a", "x")).first_change
+    assert (message.at, message.section, message.offset, message.after) == ("messages[1].content[0]", None, None, "x")
 
 
 @given(st.text(max_size=300), st.text(max_size=300), st.text(max_size=300))
@@ -249,6 +441,21 @@ def test_any_two_requests_are_compared(one, other, minimum, usage):
     assert (found.hit is False) <= (found.cause is not None)
     assert (found.hit is True) <= (found.cause is None)
     assert 0 <= found.hit_blocks <= len(after.segments)
+    lost = sum(segment.tokens for segment in before.segments) - found.hit_tokens
+    assert min(split(found)) >= 0
+    assert found.rewritten + found.unwritten <= max(0, lost)
+
+
+@given(REQUESTS, REQUESTS, st.integers(0, 40))
+def test_texts_that_are_gone_change_no_verdict(one, other, limit):
+    before, after = sent(one, 0), sent(other, 0)
+    whole, light = compared(before, after), compared(lightened(before, limit), after)
+    shown = [
+        replace(found.first_change, offset=None, before="", after="") if found.first_change else None
+        for found in (whole, light)
+    ]
+    assert shown[0] == shown[1]
+    assert replace(whole, first_change=None) == replace(light, first_change=None)
 
 
 @given(REQUESTS, st.integers(0, 4))
@@ -276,7 +483,7 @@ def test_json_that_is_too_deep_for_the_encoder_is_compared_at_any_place(place):
     assert (verdict(made(1), made(2)) == (True, None)) == (place == "ttl")
 
 
-def test_a_recorded_session_of_thirty_turns_names_every_cause_once():
+def test_a_recorded_session_of_thirty_turns_names_every_cause():
     state = {"tools": TOOLS, "system": (STATIC,), "context_messages": 1, "started": 0.0}
     talk, expected, turns = ["memory"], {}, []
     changes = {
@@ -290,6 +497,7 @@ def test_a_recorded_session_of_thirty_turns_names_every_cause_once():
         20: ("markers_moved", {}),
         23: ("scope_changed", {"system_marker": {**MARK, "scope": "org"}}),
         25: ("server_side_or_unknown", {}),
+        27: ("below_minimum", {}),
         28: ("below_minimum", {}),
     }
     for index in range(30):

@@ -1,8 +1,22 @@
+import hashlib
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
-from app.core.prefix import LOOK_BACK, Segment, common, compact, hit_length, segments
+from app.core.prefix import (
+    LOOK_BACK,
+    common,
+    compact,
+    entries,
+    linked,
+    model_tokens,
+    reached,
+    rough_minimum,
+    segments,
+)
+from app.data.tables import load_models
 from tests.core.raw_requests import LONG, MARK, REQUESTS, nested, text
 
 
@@ -11,8 +25,24 @@ def request(*blocks, **more):
 
 
 def row(*marked, length=0, tokens=1):
-    blocks = [Segment(f"messages[0].content[{at}]", "messages", "", str(at), tokens) for at in range(length)]
-    return [replace(one, ttl="5m") if at in marked else one for at, one in enumerate(blocks)]
+    """So many blocks of a message, marked at these places."""
+    return linked(
+        {
+            "at": f"messages[0].content[{at}]",
+            "area": "messages",
+            "name": "",
+            "text": str(at),
+            "tokens": tokens,
+            "digest": str(at).encode(),
+            "ttl": "5m" if at in marked else None,
+        }
+        for at in range(length)
+    )
+
+
+def hit_length(before, after, minimum):
+    shared = common(before, after)
+    return reached([end for end in entries(before, minimum) if end <= shared], entries(after, minimum))
 
 
 @given(REQUESTS)
@@ -20,7 +50,7 @@ def test_any_json_has_segments_in_the_order_tools_system_messages(body):
     found = segments(body)
     order = [("tools", "system", "messages").index(one.area) for one in found]
     assert order == sorted(order)
-    assert all(one.at.startswith(one.area) and one.tokens >= 0 and len(one.digest) == 64 for one in found)
+    assert all(one.at.startswith(one.area) and one.tokens >= 0 and len(one.digest) == 32 for one in found)
 
 
 @given(REQUESTS)
@@ -110,6 +140,71 @@ def test_a_marker_finds_entries_within_twenty_positions_before_it_and_none_beyon
 
 
 def test_an_entry_behind_the_first_change_is_not_read():
-    before, after = row(0, 2, length=3), row(0, 2, length=3)
-    after[1] = replace(after[1], text="other")
+    before, after = (segments(request(*(text(one, MARK) for one in texts))) for texts in ("abc", "axc"))
+    assert common(before, after) == 1
     assert hit_length(before, after, 0) == 1
+
+
+def test_a_chain_is_the_digest_of_all_digests_so_far():
+    one, two = segments(request(text("a"), text("b")))
+    assert one.chain == hashlib.sha256(one.digest).digest()
+    assert two.chain == hashlib.sha256(one.chain + two.digest).digest()
+
+
+@given(st.lists(st.sampled_from("ab"), max_size=6), st.lists(st.sampled_from("ab"), max_size=6))
+def test_what_is_common_is_what_stands_in_both_one_by_one(one, other):
+    found = [segments(request(*map(text, texts))) for texts in (one, other)]
+    differs = [at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]]
+    assert common(*found) == min([*differs, len(one), len(other)])
+
+
+def test_what_is_common_needs_no_text():
+    found = segments(request(text("a"), text("b")))
+    assert common(found, [replace(one, text=None) for one in found]) == 2
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"role": "user", "content": "\ud800"}, {"role": "user", "content": "?"}),
+        ({"role": "user", "content": '{"type":"x"}'}, {"role": "user", "content": [{"type": "x"}]}),
+        ({"role": "a", "content": " b"}, {"role": "a ", "content": "b"}),
+        ({"content": "a"}, {"role": "None", "content": "a"}),
+        (
+            {"role": "user", "content": [{"type": "x", "a": 1, "b": 2}]},
+            {"role": "user", "content": [{"type": "x", "b": 2, "a": 1}]},
+        ),
+    ],
+)
+def test_what_the_api_reads_otherwise_has_another_digest(one, other):
+    found = [segments({"messages": [message]})[0].digest for message in (one, other)]
+    assert found[0] != found[1]
+
+
+@pytest.mark.parametrize("last", [text(" "), {"type": "thinking", "thinking": "x"}, {"type": "redacted_thinking"}])
+def test_a_marker_of_the_whole_request_goes_back_to_the_last_segment_that_takes_one(last):
+    assert [one.ttl for one in segments(request(text("a"), last, cache_control=LONG))] == ["1h", None]
+    assert [one.ttl for one in segments(request(last, cache_control=LONG))] == [None]
+
+
+def test_a_marker_of_the_whole_request_gives_way_to_one_that_stands_there():
+    assert [(one.ttl, one.markers) for one in segments(request(text("a", MARK), cache_control=LONG))] == [("5m", 1)]
+
+
+def test_a_marker_changes_no_count():
+    bare, marked = ({"name": "x", "description": "y"} | more for more in ({}, {"cache_control": MARK}))
+    counts = [segments({"messages": [], "tools": [tool]})[0].tokens for tool in (bare, marked)]
+    assert counts[0] == counts[1]
+
+
+@pytest.mark.parametrize("model", load_models().rows, ids=lambda model: model.id)
+def test_a_prefix_has_the_rough_minimum_when_the_model_makes_its_minimum_of_it(model):
+    least = rough_minimum(model)
+    per_rough = 1.3 if model.tokenizer == 2 else 1
+    assert least * per_rough >= model.min_cache > (least - 1) * per_rough
+    assert model_tokens(least, model) >= model.min_cache
+
+
+def test_a_model_that_is_not_known_makes_what_is_counted():
+    model = load_models().find("own-model")
+    assert (rough_minimum(model), model_tokens(10, model)) == (model.min_cache, 10)

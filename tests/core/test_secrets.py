@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.secrets import HIDDEN, masked
+from app.core.secrets import HIDDEN, MARGIN, masked, masked_part
 
 KEY_BLOCK = "-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabc\n-----END RSA PRIVATE KEY-----"
 MEGABYTE = 1_000_000
@@ -41,6 +41,16 @@ def test_every_character_keeps_its_place(text):
     shown = masked(text)
     assert len(shown) == len(text)
     assert all(new in {old, HIDDEN} for old, new in zip(text, shown, strict=True))
+
+
+@given(st.text(alphabet="sk-ant_: password=a/", max_size=300), st.integers(0, 300), st.integers(0, 300))
+def test_a_part_is_hidden_as_in_the_whole(text, start, length):
+    assert masked_part(text, start, start + length) == masked(text)[start : start + length]
+
+
+def test_a_secret_that_begins_before_a_part_or_ends_behind_it_is_hidden():
+    text = "x " * MARGIN + "sk-" + "a" * MARGIN + " y" * MARGIN
+    assert set(masked_part(text, 3 * MARGIN - 9, 3 * MARGIN)) == {HIDDEN}
 
 
 @pytest.mark.parametrize(
