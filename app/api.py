@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from app.context import Answer, Contexts
+from app.core.costs import Prices
 from app.core.models import ModelTable
 from app.errors import (
     Internal,
@@ -52,7 +53,7 @@ REFERENCE = "#/components/schemas/{model}"
 
 
 def routes(
-    contexts: Contexts, scans: Scans, models: ModelTable, version: str, server: Callable[[], Server]
+    contexts: Contexts, scans: Scans, models: ModelTable, prices: Prices, version: str, *, server: Callable[[], Server]
 ) -> APIRouter:
     """The contract's routes, over what `main` has built."""
     router = APIRouter(responses=_problems(401, 403, 421, 500))
@@ -60,7 +61,7 @@ def routes(
     @router.post(
         "/v1/context",
         response_model=schema.ContextAnswer,
-        responses=_problems(400, 404, 413, 415, 422, 501, 503),
+        responses=_problems(400, 404, 413, 415, 422, 503),
         openapi_extra=_body(ContextRequest),
         tags=["assembly"],
     )
@@ -113,7 +114,7 @@ def routes(
         """What a series of raw Messages API requests does to the prompt cache: hits, causes, and faults."""
         _require_json(request)
         body = await _parsed(LintRequest, await request.body())
-        return _json(await asyncio.to_thread(lambda: lint_answer(linted(body.requests, models))))
+        return _json(await asyncio.to_thread(lambda: lint_answer(linted(body.requests, models, prices))))
 
     @router.get("/v1/models", response_model=schema.Models, tags=["service"])
     async def list_models() -> Response:

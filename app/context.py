@@ -11,16 +11,17 @@ from weakref import WeakValueDictionary
 
 from app.core.assembly import Assembly, asked, assemble
 from app.core.attachments import Attached
-from app.core.facts import Client, Notice, Request
+from app.core.facts import Client, Notice
+from app.core.late import is_prompt
 from app.core.memory import Memory
 from app.core.remembered import Remembered
-from app.core.sections import SYSTEM_CONTEXT, uses_default_prompt
-from app.errors import InvalidRequest, NotBuilt, WorkspaceNotFound
+from app.core.sections import SESSION_GUIDANCE, SYSTEM_CONTEXT, uses_default_prompt
+from app.errors import InvalidRequest, WorkspaceNotFound
 from app.gather import Known, Wanted, gather, gather_attachments
 from app.stores.socket import Held, Store
 from app.wire.requests import Ask
 from app.workspaces.inline import TreeConflictError
-from app.workspaces.opening import CommitSource, Ground, Opened, Source, open_workspace
+from app.workspaces.opening import CommitSource, Ground, InlineSource, Opened, Source, open_workspace
 from app.workspaces.socket import Workspace
 
 VERSIONED = "strata:{version}:{session}"
@@ -62,8 +63,7 @@ class Contexts:
     turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     async def answer(self, ask: Ask) -> Answer:
-        """Raises the problems of opening a workspace, and NotBuilt for what the contract promises for later."""
-        _refuse_unbuilt(ask.request)
+        """Raises the problems of opening a workspace."""
         async with self._opened(ask) as (settled, workspace):
             return await self._turn(settled, workspace)
 
@@ -98,7 +98,8 @@ class Contexts:
         while True:
             held, remembered, moved = await self._recalled(ask, identity)
             facts = await gather(workspace, ask.request, self.known, _wanted(ask, remembered))
-            assembly = await asyncio.to_thread(assemble, facts, remembered)
+            started = self.known.now() if ask.session_id else None
+            assembly = await asyncio.to_thread(assemble, replace(facts, started=started), remembered)
             if await self._remembers(ask, held, _kept(ask, assembly)):
                 return _answered(ask, held, assembly, moved=moved)
 
@@ -125,6 +126,8 @@ class Contexts:
         compacted = held.remembered is not None and _boundaries(ask) > held.remembered.boundaries
         keeps = held.remembered is not None and not moved and not compacted
         remembered = held.remembered if held.remembered and keeps else _fresh(identity, ask)
+        if held.remembered is not None and compacted and not moved:
+            remembered = replace(remembered, turn=held.remembered.turn)
         if not remembered.date:
             remembered = replace(_fresh(identity, ask), delivered=remembered.delivered)
         return held, remembered.rewound(len(ask.request.messages)), moved
@@ -152,12 +155,6 @@ def open_source(source: Source, ground: Ground) -> Opened:
         pointer = "/workspace" if isinstance(source, CommitSource) else "/workspace/cwd"
         problem.errors.append({"pointer": pointer, "message": problem.detail})
         raise
-
-
-def _refuse_unbuilt(request: Request) -> None:
-    if request.cache.layout == "late":
-        message = "cache.layout late is not built yet: use classic."
-        raise NotBuilt(message, errors=[{"pointer": "/cache/layout", "message": message}])
 
 
 def _settled(client: Client, opened: Opened) -> Client:
@@ -188,7 +185,7 @@ def _identity(ask: Ask) -> str:
 
 def _fresh(identity: str, ask: Ask) -> Remembered:
     date = ask.request.date
-    return Remembered(identity, date, date, files=_files_digest(ask), boundaries=_boundaries(ask))
+    return Remembered(identity, date, {"date": date}, files=_files_digest(ask), boundaries=_boundaries(ask))
 
 
 def _boundaries(ask: Ask) -> int:
@@ -205,12 +202,20 @@ def _files_digest(ask: Ask) -> str:
 def _wanted(ask: Ask, remembered: Remembered) -> Wanted:
     keeps = ask.freshness == "session" and remembered.asked in {"", asked(ask.request)}
     return Wanted(
-        git=uses_default_prompt(ask.request.prompt) and SYSTEM_CONTEXT.name not in remembered.sections,
+        git=uses_default_prompt(ask.request.prompt) and _looks_at_git(ask, remembered),
         configuration=remembered.configuration if remembered.asked in {"", asked(ask.request)} else None,
         style=remembered.style,
         memory=remembered.memory if keeps else None,
         delivered=remembered.delivered,
+        skills=SESSION_GUIDANCE not in remembered.sections,
     )
+
+
+def _looks_at_git(ask: Ask, remembered: Remembered) -> bool:
+    """Once a session, whenever the caller says what it knows, and when the user speaks in a session that validates."""
+    if SYSTEM_CONTEXT.name not in remembered.sections or isinstance(ask.source, InlineSource):
+        return True
+    return ask.freshness != "session" and is_prompt(ask.request.messages)
 
 
 def _kept(ask: Ask, assembly: Assembly) -> Remembered:
@@ -219,7 +224,7 @@ def _kept(ask: Ask, assembly: Assembly) -> Remembered:
 
 
 def _answered(ask: Ask, held: Held, assembly: Assembly, *, moved: bool) -> Answer:
-    cached = [element for element in assembly.elements if element.kind == "cached"]
+    cached = [element for element in assembly.prompt.elements if element.kind == "cached"]
     hits = sum(1 for element in cached if element.origin == "remembered")
     notices = [*_moved_notices(moved=moved), *_kept_notices(ask, held, moved=moved)]
     if ask.request.provider != "anthropic" and ask.request.model != assembly.facts.wire_model:

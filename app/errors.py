@@ -92,12 +92,6 @@ class KeyMissing(Problem):
     title = "A valid API key is needed"
 
 
-class NotBuilt(Problem):
-    status = 501
-    type = "not-built"
-    title = "This part of the contract is not built yet"
-
-
 class Internal(Problem):
     status = 500
     type = "internal"

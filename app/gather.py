@@ -9,17 +9,22 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from app.core.allowance import Limits
-from app.core.assembly import Facts
 from app.core.attachments import Attached, attach
 from app.core.candidates import Plan
 from app.core.configuration import Configuration, configuration
+from app.core.costs import Prices
 from app.core.document import DocumentReader
-from app.core.facts import Content, GitFacts, Kind, Node, Notice, OutputStyle, Request
+from app.core.facts import Content, GitFacts, Kind, Node, Notice, OutputStyle, Request, Skills
 from app.core.flow import Answer, Flow, Look, Question, Read, look
+from app.core.gathered import Facts
 from app.core.markdown import MarkdownReader
 from app.core.memory import Memory, auto_memory_dir, load
 from app.core.models import Model, ModelTable
+from app.core.sections import uses_default_prompt
+from app.core.skill_files import find_skills
+from app.core.skills import SKILL_TOOL
 from app.core.style_files import find_style
+from app.core.tools import tool_names
 from app.errors import TookTooLong
 from app.workspaces.socket import Workspace
 
@@ -27,6 +32,7 @@ T = TypeVar("T")
 
 
 Styled = tuple[tuple[str, OutputStyle | None] | None, tuple[Notice, ...]]
+Skilled = tuple[Skills, tuple[Notice, ...]]
 
 
 def _never() -> bool:
@@ -39,7 +45,10 @@ def _stopped() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What this process knows whatever the workspace: built once, by `main`."""
+    """What this process knows whatever the workspace: built once, by `main`.
+
+    ``clock`` is for deadlines; ``now`` is one that all processes share. Both are in seconds.
+    """
 
     models: ModelTable
     prose: Mapping[str, str]
@@ -47,6 +56,8 @@ class Known:
     limits: Limits = field(default_factory=Limits)
     request_seconds: float | None = None
     clock: Callable[[], float] = _stopped
+    now: Callable[[], float] = _stopped
+    prices: Prices = field(default_factory=Prices)
     window_override: int | None = None
 
     def deadline(self) -> Callable[[], bool]:
@@ -100,6 +111,7 @@ class Wanted:
     style: tuple[str, OutputStyle | None] | None = None
     memory: Memory | None = None
     delivered: Collection[str] = ()
+    skills: bool = True
 
 
 async def gather(workspace: Workspace, request: Request, known: Known, wanted: Wanted) -> Facts:
@@ -109,12 +121,14 @@ async def gather(workspace: Workspace, request: Request, known: Known, wanted: W
     git = asyncio.create_task(asyncio.to_thread(_git, workspace, plan, wanted))
     style = asyncio.create_task(asyncio.to_thread(_style, answers, plan, request, known, wanted))
     memory = asyncio.create_task(asyncio.to_thread(_memory, answers, plan, request, wanted))
-    await _ended(git, style, memory)
+    skills = asyncio.create_task(asyncio.to_thread(_skills, answers, plan, request, wanted))
+    await _ended(git, style, memory, skills)
     chosen, notices = style.result()
+    listed, told = skills.result()
     loaded, attached = memory.result()
     model = known.models.find(request.model)
     return Facts(
-        request=_settled(request, plan, chosen[1] if chosen else None),
+        request=_settled(request, plan, chosen[1] if chosen else None, listed),
         model=model,
         wire_model=known.models.wire_id(request.model),
         git=git.result(),
@@ -125,10 +139,12 @@ async def gather(workspace: Workspace, request: Request, known: Known, wanted: W
         configuration=plan.configuration,
         style=chosen,
         window_override=known.window_override,
+        prices=known.prices,
         notices=(
             *await asyncio.to_thread(_absent_notices, answers, plan),
             *_model_notices(request.model, model, known.models.nearest(request.model)),
             *notices,
+            *told,
         ),
     )
 
@@ -192,12 +208,18 @@ def _style(answers: Answers, plan: Plan, request: Request, known: Known, wanted:
     return (name, style), notices
 
 
+def _skills(answers: Answers, plan: Plan, request: Request, wanted: Wanted) -> Skilled:
+    """The skills for the prompt, where it is one that lists them."""
+    lists = uses_default_prompt(request.prompt) and SKILL_TOOL in tool_names(request.tools)
+    return answers.drive(find_skills(plan)) if lists and wanted.skills else (Skills(), ())
+
+
 def _memory(answers: Answers, plan: Plan, request: Request, wanted: Wanted) -> tuple[Memory, Attached]:
     memory = wanted.memory or answers.drive(load(plan))
     return memory, answers.drive(attach(plan, memory, wanted.delivered, request.touched))
 
 
-def _settled(request: Request, plan: Plan, style: OutputStyle | None) -> Request:
+def _settled(request: Request, plan: Plan, style: OutputStyle | None, skills: Skills) -> Request:
     """The request with what the settings files say where the descriptor is silent."""
     overrides, configured = request.overrides, plan.configuration
     git = overrides.include_git_instructions
@@ -208,6 +230,7 @@ def _settled(request: Request, plan: Plan, style: OutputStyle | None) -> Request
         output_style=style,
         language=overrides.language or configured.language,
         include_git_instructions=True if git is None else git,
+        skills=skills,
     )
     return replace(request, client=plan.client, settings=settings)
 

@@ -14,7 +14,9 @@ from app import __version__
 from app.api import answer_problems, answer_unexpected, contract, routes
 from app.context import Contexts
 from app.core.allowance import Limits
+from app.core.costs import Prices, priced
 from app.core.markdown import MarkdownReader
+from app.core.models import ModelTable
 from app.data.tables import load_models
 from app.data.texts import load_prose
 from app.gather import Known
@@ -35,9 +37,15 @@ DESCRIPTION = (
 )
 
 
+def prices_of(settings: Settings, models: ModelTable) -> Prices:
+    """The prices that the settings name; the service ships none."""
+    return priced(settings.prices, settings.currency, models)
+
+
 def build_contexts(settings: Settings) -> Contexts:
     """What answers requests, for the server and for the command line."""
     managed = MANAGED_DIRS[settings.platform]
+    models = load_models()
     return Contexts(
         ground=Ground(
             fence=Fence.of([*map(str, settings.roots), managed]),
@@ -45,12 +53,14 @@ def build_contexts(settings: Settings) -> Contexts:
             max_file_bytes=settings.max_file_bytes,
         ),
         known=Known(
-            models=load_models(),
+            models=models,
             prose=load_prose(),
             markdown=MarkdownReader(),
             limits=Limits(settings.max_rules, settings.max_includes, settings.max_memory_bytes),
             request_seconds=settings.request_seconds,
             clock=time.monotonic,
+            now=time.time,
+            prices=prices_of(settings, models),
             window_override=settings.max_context_tokens,
         ),
         store=ProcessStore(settings.max_sessions, settings.session_idle_seconds, time.monotonic),
@@ -95,7 +105,9 @@ def build_app(settings: Settings, contexts: Contexts) -> FastAPI:
         ],
     )
     models = contexts.known.models
-    app.include_router(routes(contexts, scans(contexts), models, __version__, lambda: server_facts(settings)))
+    prices = contexts.known.prices
+    built = routes(contexts, scans(contexts), models, prices, __version__, server=lambda: server_facts(settings))
+    app.include_router(built)
     answer_problems(app)
     written: dict[str, Any] = contract(app)
     app.openapi = lambda: written  # type: ignore[method-assign]

@@ -249,11 +249,6 @@ def test_an_unknown_model_is_answered_with_a_warning(service: httpx.Client) -> N
     assert body["compaction"]["window"] == 200_000
 
 
-def test_what_is_not_built_yet_says_so(service: httpx.Client) -> None:
-    problem = refused(send(service, inline(cache={"layout": "late"})), 501, "not-built", "/cache/layout")
-    assert "use classic" in problem["detail"]
-
-
 # Files
 
 

@@ -168,7 +168,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "touched": (b'{"touched": 3}', "/touched: Input should be a valid"),
     "date": (b'{"date": "2026-02-30"}', "/date: this must be a day of the calendar"),
     "deep": (b'{"tools": %s%s}' % (b"[" * 300, b"]" * 300), "cannot be written as JSON"),
-    "not built": (b'{"cache": {"layout": "late"}}', "not built yet"),
+    "layout": (b'{"cache": {"layout": "early"}}', "/cache/layout: Input should be 'classic' or 'late'"),
 }
 
 

@@ -2,65 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from app.core import message as texts
-from app.core.attachments import Attached, merged_rows
-from app.core.blocks import JOINT, Block, CacheMode, choose_mode, cut, global_scope
+from app.core.attachments import merged_rows
+from app.core.bill import Servers, fixed_parts, late_parts
+from app.core.blocks import Block
 from app.core.budget import CompactionState, compaction_state, option_notices
-from app.core.configuration import Configuration
+from app.core.changes import Situation, changes, states
+from app.core.conversation import conversation, empty_notices
 from app.core.dynamic_sections import mcp_texts
-from app.core.facts import GitFacts, Json, Message, Notice, OutputStyle, Request
-from app.core.late import Late, late_attachments, late_date, places
+from app.core.facts import Json, Notice, Request
+from app.core.gathered import Facts
+from app.core.key_order import ordered
+from app.core.late import Late, late_attachments
 from app.core.markers import Planned, plan_markers
-from app.core.memory import Memory
-from app.core.message import UserContext
-from app.core.models import BETA_1M, Model, Window, window
-from app.core.registry import Element, PromptFacts
+from app.core.models import BETA_1M, Window, window
+from app.core.prefix import rough_minimum, segments
+from app.core.previous import Previous, Turn, previous
+from app.core.prompt import Prompt, compose, kept_notices
+from app.core.providers import provider_row
 from app.core.remembered import Remembered
 from app.core.report import Row
-from app.core.sections import prompt_elements, to_remember, uses_default_prompt
-from app.core.tokens import BYTES_PER_TOKEN, Count, count, rough, rough_tool, spread, utf16_length
-from app.core.tools import sorted_tools, tool_name, tool_names
+from app.core.sections import to_remember, uses_default_prompt
+from app.core.sent import lightened, sent
+from app.core.tokens import Count, count, utf16_length
+from app.core.tools import sorted_tools, tool_names
 
-NAME_THE_MODEL = frozenset({"env_info"})
+MOST_SEGMENTS = 20_000
+"""Blocks of the last request that a session remembers; with more, its next request has nothing to compare with."""
+
 BETA_1M_DATED = "context-1m-2025-08-07"
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """All that was gathered for one turn.
-
-    ``memory_dir`` is where auto memory stands, None when it is off; ``wire_model`` the model's id as it is sent;
-    ``window_override`` the service's own setting, in tokens.
-    """
-
-    request: Request
-    model: Model
-    wire_model: str
-    git: GitFacts | None
-    memory: Memory
-    attached: Attached
-    memory_dir: str | None
-    prose: Mapping[str, str]
-    configuration: Configuration = field(default_factory=Configuration)
-    style: tuple[str, OutputStyle | None] | None = None
-    window_override: int | None = None
-    notices: tuple[Notice, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Assembly:
-    """One answer, in the core's words. ``messages`` of ``planned`` are the API's, markers set."""
+    """One answer, in the core's words. ``request`` is the Messages API's body but for ``max_tokens``."""
 
     facts: Facts
-    mode: CacheMode
-    blocks: tuple[Block, ...]
-    elements: tuple[Element, ...]
-    user_context: UserContext
+    prompt: Prompt
     planned: Planned
+    request: Json
+    previous: Previous
     rows: tuple[Row, ...]
     tokens: Count
     window: Window
@@ -68,65 +51,37 @@ class Assembly:
     notices: tuple[Notice, ...]
     remember: Remembered
 
-    @property
-    def betas(self) -> tuple[str, ...]:
-        return self.planned.betas
-
 
 def assemble(facts: Facts, remembered: Remembered) -> Assembly:
     """Composes the turn. The same arguments give the same answer, in any process."""
     request = facts.request
-    tools = sorted_tools(request.tools)
-    names = tool_names(tools)
-    default_prompt = uses_default_prompt(request.prompt)
-    scoped = global_scope(request.provider, request.cache, default_prompt=default_prompt)
-    elements = prompt_elements(_prompt_facts(facts, remembered, names, scoped), _still_true(facts, remembered))
-    mode = choose_mode(request.provider, request.cache, scoped, names)
-    blocks = cut(elements, mode)
-    context = texts.user_context(facts.memory.files, remembered.date)
-    late = (*remembered.late, *_new_late(facts, remembered))
-    planned = plan_markers(
-        tools,
-        blocks,
-        _messages(context, request.messages, late),
-        cache=request.cache,
-        provider=request.provider,
-        min_cache=facts.model.min_cache,
-        betas=_betas(facts),
-        callers=request.cache.enabled,
-    )
+    tools = sorted_tools(ordered(request.tools))
     servers = tuple(mcp_texts(request.mcp_servers, request.settings.mcp_instruction_limit))
-    used = count(request.messages, _fixed_parts(blocks, context, tools, servers), _late_parts(late))
+    prompt = compose(facts, remembered, tool_names(tools))
+    situation = _situation(facts, servers)
+    late = (*remembered.late, *_new_late(facts, remembered, situation))
+    planned = _planned(facts, remembered, prompt, tools, conversation(prompt.opening, request.messages, late))
+    body = _body(facts, planned)
+    turn = _turn(facts, prompt, planned, body)
+    against = _previous(facts, remembered, turn)
+    used = count(request.messages, _fixed_parts(prompt, tools, servers), late_parts(late))
     size = window(facts.model, request.tokens, facts.window_override, request.betas)
     return Assembly(
         facts=facts,
-        mode=mode,
-        blocks=blocks,
-        elements=elements,
-        user_context=context,
+        prompt=prompt,
         planned=planned,
+        request=body,
+        previous=against,
         rows=merged_rows(facts.memory.rows, facts.attached.rows),
         tokens=used,
         window=size,
         compaction=compaction_state(used.used, size, facts.model, request.tokens),
-        notices=(
-            *_empty_notices(request.messages),
-            *facts.notices,
-            *facts.memory.notices,
-            *option_notices(request.tokens),
-            *planned.notices,
-        ),
+        notices=_notices(facts, remembered, prompt, planned),
         remember=replace(
-            remembered,
-            told_date=request.date,
-            model=facts.model.id,
-            asked=asked(request),
-            configuration=facts.configuration,
-            style=facts.style,
-            sections={**remembered.sections, **to_remember(elements)},
-            memory=facts.memory,
-            delivered=(*remembered.delivered, *(file.real for file in facts.attached.files)),
+            _remembered(facts, remembered, prompt),
+            told={**states(situation), **remembered.told},
             late=late,
+            turn=_kept(turn, against),
         ),
     )
 
@@ -136,106 +91,137 @@ def asked(request: Request) -> str:
     return repr((request.memory, request.setting_sources))
 
 
-def _prompt_facts(facts: Facts, remembered: Remembered, tools: frozenset[str], scoped: bool) -> PromptFacts:
-    request = facts.request
-    return PromptFacts(
-        client=request.client,
-        git=facts.git,
-        model=facts.model,
-        tools=tools,
-        servers=request.mcp_servers,
-        settings=request.settings,
-        prompt=request.prompt,
-        date=remembered.date,
-        memory_dir=facts.memory_dir,
-        global_scope=scoped,
-        prose=facts.prose,
-    )
-
-
-def _still_true(facts: Facts, remembered: Remembered) -> Mapping[str, str | None]:
-    """The remembered sections; what names the model goes when the session runs on another, which has its own cache."""
-    if remembered.model in {"", facts.model.id}:
-        return remembered.sections
-    return {name: text for name, text in remembered.sections.items() if name not in NAME_THE_MODEL}
-
-
 def _betas(facts: Facts) -> tuple[str, ...]:
     """Beta values without which the API refuses what the answer counts on."""
     request, model = facts.request, facts.model
     asked = model.tagged_1m or any(beta.startswith(BETA_1M) for beta in request.betas)
-    needed = asked and model.supports_1m and request.provider == "anthropic" and not request.tokens.disable_1m
+    taken = model.supports_1m and provider_row(request.provider).takes_beta(BETA_1M_DATED)
+    needed = asked and taken and not request.tokens.disable_1m
     return (BETA_1M_DATED,) if needed else ()
 
 
-def _new_late(facts: Facts, remembered: Remembered) -> tuple[Late, ...]:
-    """What joins the conversation on this turn: a changed date, then what the touched files brought."""
+def _situation(facts: Facts, servers: tuple[tuple[str, str], ...]) -> Situation:
+    """What may change, as far as the model is told of it: of servers in a late message only in the late layout."""
     request = facts.request
-    date = [late_date(request.date, request.messages)] if request.date != remembered.told_date else []
-    return (*date, *late_attachments(facts.attached.files, request.messages, request.client.cwd))
-
-
-def _messages(context: UserContext, messages: Sequence[Message], late: Sequence[Late]) -> list[Json]:
-    """The API's messages: the user context, then the conversation with late texts at their places."""
-    found: list[Json] = [_user([context.text])] if context.text else []
-    there = places(messages, late)
-    for index, message in enumerate(messages):
-        if index in there:
-            found.append(_user(there[index]))
-        found.append(_api_message(message))
-    if len(messages) in there:
-        found.append(_user(there[len(messages)]))
-    return found
-
-
-def _empty_notices(messages: Sequence[Message]) -> Iterator[Notice]:
-    """A word on each of the caller's messages that the API refuses for saying nothing."""
-    for index, message in enumerate(messages):
-        content = message.content
-        blank = [block for block in ([] if isinstance(content, str) else content) if _is_blank(block)]
-        if blank or not (content.strip() if isinstance(content, str) else content):
-            yield Notice("empty_text", "The API takes no empty text: leave it out.", f"messages[{index}]")
-
-
-def _is_blank(block: Json) -> bool:
-    return block.get("type") == "text" and not str(block.get("text", "")).strip()
-
-
-def _user(blocks: Sequence[str]) -> Json:
-    return {"role": "user", "content": [{"type": "text", "text": text} for text in blocks]}
-
-
-def _api_message(message: Message) -> Json:
-    content: Any = message.content if isinstance(message.content, str) else list(message.content)
-    return {"role": message.role, "content": content}
-
-
-def block_tokens(block: Block) -> tuple[int, ...]:
-    """Rough tokens of each section of a block; together the rounded count of its text."""
-    return spread([(length, 4) for _, length in block.parts])
-
-
-def _fixed_parts(
-    blocks: Sequence[Block], context: UserContext, tools: Sequence[Json], servers: Sequence[tuple[str, str]]
-) -> tuple[tuple[str, int], ...]:
-    rows = [row for block in blocks for row in _block_rows(block, servers)]
-    return (
-        *rows,
-        *((f"tool:{tool_name(tool) or index}", rough_tool(tool)) for index, tool in enumerate(tools)),
-        *context.tokens(),
+    default = uses_default_prompt(request.prompt)
+    return Situation(
+        date=request.date,
+        servers=servers if default and request.cache.layout == "late" else None,
+        git=facts.git if default and request.settings.include_git_instructions else None,
     )
 
 
-def _block_rows(block: Block, servers: Sequence[tuple[str, str]]) -> Iterator[tuple[str, int]]:
-    """A row for each section, and one for each MCP server's instructions; together the count of the block."""
-    sizes: list[tuple[str, int]] = []
-    for name, length in block.parts:
-        told = [(f"mcp:{server}", utf16_length(text) + len(JOINT)) for server, text in servers]
-        told = told if name == "mcp_instructions" else []
-        sizes.extend([(f"system:{name}", length - sum(size for _, size in told)), *told])
-    counts = spread([(size, BYTES_PER_TOKEN) for _, size in sizes])
-    yield from zip((name for name, _ in sizes), counts, strict=True)
+def _new_late(facts: Facts, remembered: Remembered, situation: Situation) -> tuple[Late, ...]:
+    """What joins the conversation on this turn: changes, then what the touched files brought."""
+    messages = facts.request.messages
+    return (
+        *changes(remembered.known, situation, messages),
+        *late_attachments(facts.attached.files, messages, facts.request.client.cwd),
+    )
 
 
-def _late_parts(late: Sequence[Late]) -> tuple[tuple[str, int, int], ...]:
-    return tuple((one.part, rough(one.text, one.units_per_token), one.at) for one in late)
+def _planned(
+    facts: Facts, remembered: Remembered, prompt: Prompt, tools: Sequence[Json], messages: Sequence[Json]
+) -> Planned:
+    request, turn = facts.request, remembered.turn
+    return plan_markers(
+        tools,
+        prompt.blocks,
+        messages,
+        cache=request.cache,
+        provider=request.provider,
+        model=facts.model,
+        automatic=request.automatic,
+        betas=_betas(facts),
+        callers=request.cache.enabled,
+        before=turn.all_messages if turn else None,
+        changing=_changing(turn, prompt.blocks),
+    )
+
+
+def _changing(turn: Turn | None, blocks: Sequence[Block]) -> frozenset[int]:
+    """The system blocks that say something else than on the session's last turn."""
+    before = [one.digest for one in turn.sent.segments if one.area == "system"] if turn else []
+    now = segments({"system": [{"type": "text", "text": block.text} for block in blocks], "messages": ()})
+    return frozenset(index for index, (old, new) in enumerate(zip(before, now, strict=False)) if old != new.digest)
+
+
+def _body(facts: Facts, planned: Planned) -> Json:
+    """The Messages API's body in a fixed order."""
+    return {
+        "model": facts.wire_model,
+        **{name: ordered(value) for name, value in facts.request.parameters.items()},
+        **({"cache_control": planned.automatic} if planned.automatic else {}),
+        **({"tools": list(planned.tools)} if planned.tools else {}),
+        **({"system": list(planned.system)} if planned.system else {}),
+        "messages": list(planned.messages),
+    }
+
+
+def _turn(facts: Facts, prompt: Prompt, planned: Planned, body: Json) -> Turn | None:
+    """The request as the session keeps it; None without a session."""
+    if facts.started is None:
+        return None
+    now = sent(
+        body,
+        rough_minimum(facts.model),
+        started=facts.started,
+        context_messages=len(prompt.opening.messages()),
+        sections=_named_runs(prompt),
+        left_out=any(not point.sent for point in planned.breakpoints),
+    )
+    return Turn(now, len(facts.request.messages), len(planned.messages))
+
+
+def _named_runs(prompt: Prompt) -> dict[str, tuple[tuple[str, int], ...]]:
+    """The sections of each system block, the files of the instructions, the sections that follow them, by place."""
+    context, back = prompt.opening.context, prompt.opening.back
+    behind = "messages[1].content[0]" if prompt.opening.of_system else f"messages[0].content[{int(bool(context.text))}]"
+    return {
+        **{f"system[{index}]": block.parts for index, block in enumerate(prompt.blocks)},
+        "messages[0].content[0]": tuple((piece.part, utf16_length(piece.text)) for piece in context.pieces),
+        **({behind: back.parts} if back else {}),
+    }
+
+
+def _kept(turn: Turn | None, against: Previous) -> Turn | None:
+    """What is remembered of it: not more than a store can hold for every session."""
+    if turn is None or len(turn.sent.segments) > MOST_SEGMENTS:
+        return None
+    return replace(turn, sent=lightened(turn.sent), comparison=against.comparison)
+
+
+def _previous(facts: Facts, remembered: Remembered, turn: Turn | None) -> Previous:
+    if turn is None or remembered.turn is None:
+        return Previous()
+    return previous(remembered.turn, turn.sent, facts.request.messages, facts.wire_model, facts.prices)
+
+
+def _fixed_parts(prompt: Prompt, tools: Sequence[Json], servers: Servers) -> tuple[tuple[str, int], ...]:
+    opening = prompt.opening
+    back = (opening.back,) if opening.back else ()
+    return fixed_parts((*prompt.blocks, *back), opening.context, tools, servers)
+
+
+def _notices(facts: Facts, remembered: Remembered, prompt: Prompt, planned: Planned) -> tuple[Notice, ...]:
+    return (
+        *empty_notices(facts.request.messages),
+        *facts.notices,
+        *facts.memory.notices,
+        *option_notices(facts.request.tokens),
+        *kept_notices(facts, remembered, prompt),
+        *planned.notices,
+    )
+
+
+def _remembered(facts: Facts, remembered: Remembered, prompt: Prompt) -> Remembered:
+    return replace(
+        remembered,
+        model=facts.model.id,
+        asked=asked(facts.request),
+        configuration=facts.configuration,
+        style=remembered.style if remembered.begun else facts.style,
+        sections={**remembered.sections, **to_remember(prompt.elements)},
+        memory=facts.memory,
+        delivered=(*remembered.delivered, *(file.real for file in facts.attached.files)),
+    )

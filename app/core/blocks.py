@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from app.core.facts import CacheOptions
+from app.core.providers import Provider, provider_row
 from app.core.registry import ATTRIBUTION_HEADER_NAME, BOUNDARY, BOUNDARY_NAME, PREFIX_NAME, Element, said
 from app.core.tokens import utf16_length
 from app.core.tools import is_mcp
@@ -15,7 +16,6 @@ HEADER_START = "x-anthropic-billing-header"
 JOINT = "\n\n"
 
 CacheMode = Literal["global", "tool_based", "org", "off"]
-Provider = Literal["anthropic", "bedrock", "vertex", "foundry", "custom"]
 Scope = Literal["global", "org"]
 
 
@@ -34,7 +34,7 @@ class Block:
 
 def global_scope(provider: Provider, cache: CacheOptions, *, default_prompt: bool) -> bool:
     """Whether the prompt's static part may be shared by all, so that the list carries the boundary."""
-    return default_prompt and provider == "anthropic" and cache.enabled and cache.scope == "auto"
+    return default_prompt and provider_row(provider).scope and cache.enabled and cache.scope == "auto"
 
 
 def choose_mode(provider: Provider, cache: CacheOptions, boundary: bool, tool_names: Iterable[str]) -> CacheMode:
@@ -65,7 +65,7 @@ def cut(elements: Sequence[Element], mode: CacheMode) -> tuple[Block, ...]:
         (shared, "global"),
         (own, org),
     )
-    return tuple(block for group, scope in groups for block in _joined(group, scope))
+    return tuple(block for group, scope in groups for block in joined(group, scope))
 
 
 def _seat(index: int, element: Element) -> Literal["header", "prefix", "rest"]:
@@ -80,7 +80,7 @@ def _halves(elements: list[Element]) -> tuple[list[Element], list[Element]]:
     return elements[:at], elements[at:]
 
 
-def _joined(elements: Iterable[Element], scope: Scope | None) -> Iterable[Block]:
+def joined(elements: Iterable[Element], scope: Scope | None) -> Iterator[Block]:
     """One block, or none."""
     texts = [(element.name, element.text) for element in elements if element.text and element.text != BOUNDARY]
     if not texts:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from app.core.facts import McpServer
+from app.core.facts import McpServer, Skills
 from app.core.registry import PromptFacts
+from app.core.skills import SKILL_TOOL, listing
 from app.core.static_sections import Advice, applying, bulleted
 from app.core.tokens import utf16_length
 from app.core.units import first_units
@@ -16,6 +17,8 @@ NEWEST_MODELS = (
     "Sonnet 5.5 (`claude-sonnet-5-5`) and Haiku 5.5 (`claude-haiku-5-5`). "
     "Take the most capable of them that fits when you build something on a model."
 )
+STYLE_RANK = "Where this style says how to answer, it decides; the other instructions fill in the rest."
+STYLE_REPLACES = "It takes the place of the section `# Doing tasks`, which does not apply."
 WORKTREE = (
     "This is a git worktree, a checkout of its own beside the repository's main one. "
     "Work here, and do not change into the main checkout."
@@ -35,7 +38,7 @@ GUIDANCE = (
         "look up a known file or name yourself. Several that do not depend on each other can run at once.",
     ),
     Advice(
-        ("Skill",),
+        (SKILL_TOOL,),
         "`/NAME` in a message by the user calls the skill of that name. Run it with {tool}, and only if it is among "
         "the skills listed for you.",
     ),
@@ -45,7 +48,10 @@ GUIDANCE = (
 def session_guidance(facts: PromptFacts) -> str | None:
     login = (LOGIN_HINT,) if facts.settings.interactive else ()
     points = (*applying(GUIDANCE, facts.tools), *login)
-    return bulleted("# Session guidance", points) if points else None
+    if not points:
+        return None
+    skills = facts.settings.skills if SKILL_TOOL in facts.tools else Skills()
+    return "\n\n".join((bulleted("# Session guidance", points), *listing(skills)))
 
 
 def memory(facts: PromptFacts) -> str | None:
@@ -104,7 +110,10 @@ def language(facts: PromptFacts) -> str | None:
 
 def output_style(facts: PromptFacts) -> str | None:
     style = facts.style
-    return None if style is None else f"# Output Style: {style.name}\n{style.text.strip()}"
+    if style is None:
+        return None
+    ranked = (STYLE_RANK, *(() if style.keep_coding_instructions else (STYLE_REPLACES,))) if facts.late else ()
+    return "\n".join((f"# Output Style: {style.name}", *ranked, style.text.strip()))
 
 
 def mcp_instructions(facts: PromptFacts) -> str | None:
@@ -141,4 +150,8 @@ def summarize_tool_results(facts: PromptFacts) -> str | None:
 
 
 def simple(facts: PromptFacts) -> str:
-    return f"{facts.prose['intro_identity']}\n\nCWD: {facts.client.cwd}\nDate: {facts.date}"
+    return f"{facts.prose['intro_identity']}\n\n{simple_place(facts)}"
+
+
+def simple_place(facts: PromptFacts) -> str:
+    return f"CWD: {facts.client.cwd}\nDate: {facts.date}"

@@ -144,6 +144,22 @@ class OutputStyle:
 
 
 @dataclass(frozen=True, slots=True)
+class Skill:
+    """A skill the model may run. Both texts are one line; ``description`` may be empty."""
+
+    name: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Skills:
+    """What the prompt tells of skills: those ``listed``, in order, and how many ``more`` there are."""
+
+    listed: tuple[Skill, ...] = ()
+    more: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class SessionSettings:
     """What the descriptor and the settings files say about the dynamic sections.
 
@@ -160,6 +176,7 @@ class SessionSettings:
     interactive: bool = False
     mcp_instruction_limit: int = 2048
     cache_breaker: str | None = None
+    skills: Skills = field(default_factory=Skills)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +248,10 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the caller asked for, in the core's words. ``date`` is ``YYYY-MM-DD``."""
+    """What the caller asked for, in the core's words. ``date`` is ``YYYY-MM-DD``.
+
+    ``automatic`` is a cache marker of the request itself, ``parameters`` are other fields of the API, passed on.
+    """
 
     client: Client
     model: str
@@ -249,3 +269,5 @@ class Request:
     cache: CacheOptions = field(default_factory=CacheOptions)
     tokens: TokenOptions = field(default_factory=TokenOptions)
     betas: tuple[str, ...] = ()
+    automatic: Json | None = None
+    parameters: Json = field(default_factory=dict)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from app.core.candidates import MemoryFile
 from app.core.facts import Json, Message
-from app.core.message import attachment_text, date_change_text
+from app.core.message import attachment_text
 from app.core.paths import paths_for
 from app.core.tokens import bytes_per_token
 
@@ -18,7 +18,8 @@ LONGEST_PATH = 4096
 class Late:
     """Text that joined the conversation. ``at``: the number of caller's messages it stands behind.
 
-    ``real`` is the real path of an attachment.
+    ``real`` is the real path of an attachment. A text about a change names its ``subject``, and the ``state`` of it
+    that the model knows from then on.
     """
 
     at: int
@@ -26,10 +27,8 @@ class Late:
     text: str
     units_per_token: int = 4
     real: str | None = None
-
-
-def late_date(date: str, messages: Sequence[Message]) -> Late:
-    return Late(end(messages), "date_change", date_change_text(date))
+    subject: str | None = None
+    state: str = ""
 
 
 def late_attachments(files: Sequence[MemoryFile], messages: Sequence[Message], cwd: str) -> Iterator[Late]:
@@ -45,6 +44,11 @@ def late_attachments(files: Sequence[MemoryFile], messages: Sequence[Message], c
 def end(messages: Sequence[Message]) -> int:
     """How many messages a late one stands behind: all, but for an answer that the model is to go on with."""
     return len(messages) - 1 if messages and messages[-1].role == "assistant" else len(messages)
+
+
+def is_prompt(messages: Sequence[Message]) -> bool:
+    """Whether the user speaks at the end, rather than a tool."""
+    return bool(messages) and messages[-1].role == "user" and not _has_result(messages[-1])
 
 
 def places(messages: Sequence[Message], late: Sequence[Late]) -> Mapping[int, list[str]]:

@@ -74,9 +74,3 @@ def _claude_md(files: Sequence[MemoryFile]) -> list[Piece]:
 
 def attachment_text(file: MemoryFile) -> str:
     return f"<system-reminder>\nContents of {file.path}:\n\n{file.content}\n</system-reminder>"
-
-
-def date_change_text(date: str) -> str:
-    return (
-        f"<system-reminder>\nThe day has changed: today's date is now {date}. Do not mention this.\n</system-reminder>"
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from app.core.facts import Client, GitFacts, McpServer, OutputStyle, PromptOptions, SessionSettings
@@ -37,7 +37,8 @@ class PromptFacts:
     """What the system prompt is made from.
 
     ``date`` is ``YYYY-MM-DD``. ``memory_dir`` None: auto memory is off. ``global_scope``: the default prompt carries
-    the boundary. ``prose`` maps the name of a text to the text.
+    the boundary. ``prose`` maps the name of a text to the text. ``late``: what varies stands behind the instructions,
+    so that the static sections may not depend on the output style.
     """
 
     client: Client
@@ -51,6 +52,7 @@ class PromptFacts:
     memory_dir: str | None
     global_scope: bool
     prose: Mapping[str, str]
+    late: bool = False
 
     @property
     def style(self) -> OutputStyle | None:
@@ -60,7 +62,7 @@ class PromptFacts:
 
     @property
     def shared(self) -> SharedFacts:
-        style = self.style
+        style = None if self.late else self.style
         replaces = style is not None and not style.keep_coding_instructions
         return SharedFacts(style is not None, replaces, self.tools, self.prose)
 
@@ -96,6 +98,10 @@ class Section:
         if self.kind == "cached" and self.name in remembered:
             return Element(self.name, remembered[self.name], "cached", origin="remembered")
         return Element(self.name, said(self.compute(facts)), self.kind, self.reason)
+
+    def kept(self) -> Section:
+        """The same section, computed once per session."""
+        return replace(self, kind="cached", reason=None)
 
 
 def static_section(name: str, compute: Callable[[SharedFacts], str | None]) -> Section:

@@ -9,21 +9,23 @@ from app.core.configuration import Configuration
 from app.core.facts import OutputStyle
 from app.core.late import Late
 from app.core.memory import Memory
+from app.core.previous import Turn
 
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
     """One session's state. ``workspace`` says which workspace it belongs to.
 
-    ``date`` is when it began, empty before its first turn; ``model`` is the last one it ran on; ``told_date`` is the
-    last date the model was told; ``style`` the style that was asked for and what was found; ``delivered`` are real
-    paths of attachments; ``files`` is a digest of the files that came with the turn on which memory was read;
-    ``boundaries`` counts the conversation's compactions; ``asked`` are the memory options of the last turn.
+    ``date`` is when it began, empty before its first turn; ``model`` is the last one it ran on, empty before the first;
+    ``told`` is what its first messages say of what may change, by subject; ``style`` the style that was asked for and
+    what was found; ``delivered`` are real paths of attachments; ``files`` is a digest of the files that came with the
+    turn on which memory was read; ``boundaries`` counts the conversation's compactions; ``asked`` are the memory
+    options of the last turn; ``turn`` is its request, as the prompt cache sees it.
     """
 
     workspace: str
     date: str
-    told_date: str
+    told: Mapping[str, str] = field(default_factory=dict)
     model: str = ""
     configuration: Configuration | None = None
     style: tuple[str, OutputStyle | None] | None = None
@@ -34,16 +36,25 @@ class Remembered:
     files: str = ""
     boundaries: int = 0
     asked: str = ""
+    turn: Turn | None = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether the session has had a turn."""
+        return self.model != ""
+
+    @property
+    def known(self) -> Mapping[str, str]:
+        """What the model was last told of each subject."""
+        return {**self.told, **{one.subject: one.state for one in self.late if one.subject is not None}}
 
     def rewound(self, messages: int) -> Remembered:
         """The session once the conversation was taken back to so many messages: what stood behind them is gone."""
         gone = [one for one in self.late if messages and one.at > messages]
         if not gone:
             return self
-        dates = [one for one in gone if one.real is None]
         return replace(
             self,
             late=tuple(one for one in self.late if one not in gone),
             delivered=tuple(real for real in self.delivered if real not in {one.real for one in gone}),
-            told_date=self.date if dates else self.told_date,
         )

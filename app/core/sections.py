@@ -44,7 +44,17 @@ SECTIONS: tuple[Section, ...] = (
     cached_section("summarize_tool_results", dynamic.summarize_tool_results),
 )
 SIMPLE = cached_section("simple", dynamic.simple)
+LATE_SIMPLE: tuple[Section, ...] = (
+    static_section("simple", lambda facts: facts.prose["intro_identity"]),
+    cached_section("simple_place", dynamic.simple_place),
+)
+"""The simple prompt in the late layout."""
+
 SYSTEM_CONTEXT = cached_section("system_context", lambda facts: system_context(facts.git, facts.settings))
+
+SESSION_GUIDANCE = "session_guidance"
+PARTLY_GATHERED = frozenset({SESSION_GUIDANCE, "mcp_instructions"})
+"""Sections whose facts are not all gathered again within a session, or whose changes are told in another way."""
 
 
 def uses_default_prompt(prompt: PromptOptions) -> bool:
@@ -73,6 +83,14 @@ def prompt_elements(facts: PromptFacts, remembered: Mapping[str, str | None]) ->
     )
 
 
+def kept_apart(facts: PromptFacts, remembered: Mapping[str, str | None]) -> Iterator[str]:
+    """Names of remembered sections that would say something else if the session began now."""
+    for section in SECTIONS:
+        compared = section.name in remembered and section.name not in PARTLY_GATHERED
+        if compared and section.kept().resolve(facts, {}).text != remembered[section.name]:
+            yield section.name
+
+
 def to_remember(elements: tuple[Element, ...]) -> dict[str, str | None]:
     """What the session keeps until it is cleared or compacted, to be laid over what it kept before."""
     return {element.name: element.text for element in elements if element.kind == "cached"}
@@ -82,7 +100,7 @@ def _body(facts: PromptFacts, remembered: Mapping[str, str | None]) -> Iterator[
     if facts.prompt.custom is not None:
         yield from _given("custom", facts.prompt.custom)
     elif facts.prompt.simple:
-        yield SIMPLE.resolve(facts, remembered)
+        yield from (section.resolve(facts, remembered) for section in (LATE_SIMPLE if facts.late else (SIMPLE,)))
     else:
         yield from _default(facts, remembered)
 
@@ -91,7 +109,8 @@ def _default(facts: PromptFacts, remembered: Mapping[str, str | None]) -> Iterat
     yield from (section.resolve(facts, remembered) for section in SECTIONS if section.kind == "static")
     if facts.global_scope:
         yield Element(BOUNDARY_NAME, BOUNDARY, "static")
-    yield from (section.resolve(facts, remembered) for section in SECTIONS if section.kind != "static")
+    dynamic_rows = (section.kept() if facts.late else section for section in SECTIONS if section.kind != "static")
+    yield from (section.resolve(facts, remembered) for section in dynamic_rows)
 
 
 def _given(name: str, text: str | None) -> Iterator[Element]:

@@ -31,13 +31,14 @@ def _git_status(git: GitFacts | None) -> str | None:
     known = (
         *((f"Current branch: {git.branch}",) if git.branch else ()),
         *((f"Main branch (you will usually use this for PRs): {git.default_branch}",) if git.default_branch else ()),
-        *((f"Status:\n{_status(git.status)}",) if git.status is not None else ()),
+        *((f"Status:\n{short_status(git.status)}",) if git.status is not None else ()),
         *(("\n".join(("Recent commits:", *git.log[:SHOWN_COMMITS])),) if git.log else ()),
     )
     return "\n\n".join((SNAPSHOT, *known)) if known else None
 
 
-def _status(status: str) -> str:
+def short_status(status: str) -> str:
+    """``(clean)``, or the status as far as the limit allows, with a word on how to see the rest."""
     whole = status.rstrip()
     if not whole:
         return "(clean)"

@@ -8,13 +8,16 @@ from typing import Any
 
 import orjson
 
-from app.core.assembly import Assembly, block_tokens
+from app.core.assembly import Assembly
 from app.core.attachments import Attached
+from app.core.bill import block_tokens
 from app.core.blocks import Block
+from app.core.cache_report import Difference
 from app.core.candidates import MemoryFile
 from app.core.facts import Notice
 from app.core.memory import Memory
 from app.core.message import attachment_text
+from app.core.previous import Previous
 from app.core.registry import BOUNDARY_NAME, Element
 from app.core.report import Row
 from app.core.tokens import bytes_per_token, rough
@@ -27,18 +30,21 @@ _WIDEST_NUMBER = 63
 
 def context_answer(assembly: Assembly, session: Values, notices: Sequence[Notice]) -> Values:
     """The body of a context answer. ``digest`` covers what reaches the model: ``request`` and ``headers``."""
-    request = _request(assembly)
+    request = assembly.request
     headers = {"anthropic-beta": ",".join(assembly.planned.betas)} if assembly.planned.betas else {}
     return {
         "request": request,
         "headers": headers,
-        "system_blocks": [_block(block) for block in assembly.blocks],
-        "sections": _sections(assembly.elements, assembly.blocks),
-        "user_context": {"entries": dict(assembly.user_context.entries), "text": assembly.user_context.text},
+        "system_blocks": [_block(block) for block in assembly.prompt.blocks],
+        "sections": _sections(assembly),
+        "user_context": {
+            "entries": dict(assembly.prompt.opening.context.entries),
+            "text": assembly.prompt.opening.context.text,
+        },
         "memory": _memory(assembly),
         "tokens": _tokens(assembly),
         "compaction": _compaction(assembly),
-        "cache": _cache(assembly, request),
+        "cache": _cache(assembly),
         "session": session,
         "warnings": [_notice(notice) for notice in (*notices, *assembly.notices)],
         "digest": _sha256(to_bytes([request, headers])),
@@ -83,16 +89,6 @@ def _text_sha256(text: str) -> str:
     return _sha256(text.encode("utf-8", "replace"))
 
 
-def _request(assembly: Assembly) -> Values:
-    planned = assembly.planned
-    found: Values = {"model": assembly.facts.wire_model}
-    if planned.tools:
-        found["tools"] = list(planned.tools)
-    if planned.system:
-        found["system"] = list(planned.system)
-    return {**found, "messages": list(planned.messages)}
-
-
 def _block(block: Block) -> Values:
     return {
         "text": block.text,
@@ -103,28 +99,37 @@ def _block(block: Block) -> Values:
     }
 
 
-def _sections(elements: Sequence[Element], blocks: Sequence[Block]) -> list[Values]:
-    counted = {
-        name: tokens for block in blocks for (name, _), tokens in zip(block.parts, block_tokens(block), strict=True)
+def _sections(assembly: Assembly) -> list[Values]:
+    back = assembly.prompt.opening.back
+    placed = {
+        name: (place, tokens)
+        for place, blocks in (("system", assembly.prompt.blocks), ("message", (back,) if back else ()))
+        for block in blocks
+        for (name, _), tokens in zip(block.parts, block_tokens(block), strict=True)
     }
     return [
-        {
-            "name": element.name,
-            "kind": element.kind,
-            "reason": element.reason,
-            "origin": element.origin,
-            "present": element.name in counted,
-            "tokens": counted.get(element.name, 0),
-            "sha256": _text_sha256(element.text) if element.text and element.name in counted else None,
-        }
-        for element in elements
+        _section(element, *placed.get(element.name, (None, 0)))
+        for element in assembly.prompt.elements
         if element.name != BOUNDARY_NAME
     ]
 
 
+def _section(element: Element, place: str | None, tokens: int) -> Values:
+    return {
+        "name": element.name,
+        "kind": element.kind,
+        "reason": element.reason,
+        "origin": element.origin,
+        "present": place is not None,
+        "place": place,
+        "tokens": tokens,
+        "sha256": _text_sha256(element.text) if element.text and place else None,
+    }
+
+
 def _memory(assembly: Assembly) -> Values:
     raw = assembly.facts.request.memory.include_raw
-    counted = dict(assembly.user_context.tokens())
+    counted = dict(assembly.prompt.opening.context.tokens())
     return {
         "files": [_file(file, counted.get(f"memory:{file.path}", 0), raw=raw) for file in assembly.facts.memory.files],
         "attachments": [_attachment(file, raw=raw) for file in assembly.facts.attached.files],
@@ -213,14 +218,40 @@ def _compaction(assembly: Assembly) -> Values:
     }
 
 
-def _cache(assembly: Assembly, request: Values) -> Values:
-    prefix = {key: value for key, value in request.items() if key in {"tools", "system"}}
+def _cache(assembly: Assembly) -> Values:
+    prefix = {key: value for key, value in assembly.request.items() if key in {"tools", "system"}}
     return {
-        "mode": assembly.mode,
+        "mode": assembly.prompt.mode,
         "breakpoints": [
-            {"at": one.at, "tokens": one.tokens, "below_minimum": one.below_minimum}
+            {"at": one.at, "tokens": one.tokens, "below_minimum": one.below_minimum, "sent": one.sent}
             for one in assembly.planned.breakpoints
         ],
         "prefix_sha256": _sha256(to_bytes(prefix)),
-        "previous": {"hit": None, "first_change": None, "cause": None},
+        "previous": _previous(assembly.previous),
+    }
+
+
+def _previous(previous: Previous) -> Values:
+    compared, cost = previous.comparison, previous.cost
+    return {
+        "hit": compared.hit if compared else None,
+        "first_change": _first_change(compared.first_change) if compared and compared.first_change else None,
+        "cause": previous.cause,
+        "hit_blocks": compared.hit_blocks if compared else 0,
+        "hit_tokens": compared.hit_tokens if compared else 0,
+        "rewritten_tokens": compared.rewritten if compared else 0,
+        "cost": {"amount": cost.amount, "currency": cost.currency} if cost else None,
+        "agreed": previous.agreed,
+        "read_tokens": previous.read_tokens,
+    }
+
+
+def _first_change(change: Difference) -> Values:
+    return {
+        "block": change.block,
+        "at": change.at,
+        "section": change.section,
+        "offset": change.offset,
+        "before": change.before,
+        "after": change.after,
     }

@@ -160,8 +160,15 @@ class Tokens(Strict):
     percent_override: float | None = None
 
 
+PARAMETERS = ("thinking", "output_config", "tool_choice")
+
+
 class ContextRequest(Strict):
-    """The body of ``POST /v1/context``."""
+    """The body of ``POST /v1/context``.
+
+    ``thinking``, ``output_config``, ``tool_choice`` and ``cache_control`` are the Messages API's own. They are passed
+    on, and they decide what of the prompt cache can be read.
+    """
 
     workspace: Workspace
     model: Annotated[str, Field(min_length=1, max_length=512)]
@@ -178,6 +185,10 @@ class ContextRequest(Strict):
     memory: Memory = Memory()
     agent: Agent = "main"
     cache: Cache = Cache()
+    cache_control: dict[str, Any] | None = None
+    thinking: dict[str, Any] | None = None
+    output_config: dict[str, Any] | None = None
+    tool_choice: dict[str, Any] | None = None
     tokens: Tokens = Tokens()
     freshness: Freshness | None = None
 
@@ -231,6 +242,8 @@ def to_ask(body: ContextRequest, server: Server, betas: Sequence[str]) -> Ask:
             cache=facts.CacheOptions(**body.cache.model_dump()),
             tokens=facts.TokenOptions(**body.tokens.model_dump()),
             betas=tuple(betas),
+            automatic=body.cache_control,
+            parameters={name: value for name in PARAMETERS if (value := getattr(body, name)) is not None},
         ),
         session_id=body.session_id,
         freshness=body.freshness or ("session" if body.session_id else "validate"),

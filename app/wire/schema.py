@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from app.core.cache_report import Cause
 from app.wire.base import Strict
 
 
@@ -11,6 +12,10 @@ class MessagesRequest(Strict):
     """A Messages API body apart from ``max_tokens``."""
 
     model: str
+    thinking: dict[str, Any] | None = None
+    output_config: dict[str, Any] | None = None
+    tool_choice: dict[str, Any] | None = None
+    cache_control: dict[str, Any] | None = None
     tools: list[dict[str, Any]] | None = None
     system: list[dict[str, Any]] | None = None
     messages: list[dict[str, Any]]
@@ -25,13 +30,17 @@ class SystemBlock(Strict):
 
 
 class SectionRow(Strict):
-    """``tokens`` and ``sha256`` are of the text as it stands in its block."""
+    """``tokens`` and ``sha256`` are of the text as it stands in its block.
+
+    ``place``: in ``system``, or, in the late layout, in a message behind the instructions. None: it is absent.
+    """
 
     name: str
     kind: Literal["static", "cached", "uncached"]
     reason: str | None
     origin: Literal["computed", "remembered"]
     present: bool
+    place: Literal["system", "message"] | None
     tokens: int
     sha256: str | None
 
@@ -127,23 +136,51 @@ class Compaction(Strict):
 
 
 class Breakpoint(Strict):
+    """A cache marker. ``sent`` False: it was left out, because no prefix so short is cached."""
+
     at: str
     tokens: int
     below_minimum: bool
+    sent: bool
 
 
 class FirstChange(Strict):
+    """``block`` counts from 0 over tools, system and messages; ``at`` says where that is.
+
+    ``offset`` is in characters of the block; None when the session no longer holds the text of the request before.
+    """
+
     block: int
+    at: str
     section: str | None
-    offset: int
+    offset: int | None
     before: str
     after: str
 
 
+class Cost(Strict):
+    amount: float
+    currency: str
+
+
 class Previous(Strict):
+    """This request against the session's one before. ``hit`` None: there is none, or nothing could be cached.
+
+    ``hit_blocks`` and ``hit_tokens`` are what this request can read of what that one wrote; ``rewritten_tokens`` is
+    what is written again, ``cost`` what that costs at the prices of the settings. ``agreed`` is about the request
+    before, whose usage came with this one: whether the API read what was foreseen. Tokens are rough but for
+    ``read_tokens``, which the API told.
+    """
+
     hit: bool | None
     first_change: FirstChange | None
-    cause: str | None
+    cause: Cause | None
+    hit_blocks: int
+    hit_tokens: int
+    rewritten_tokens: int
+    cost: Cost | None
+    agreed: bool | None
+    read_tokens: int | None
 
 
 class CacheAnswer(Strict):
@@ -206,6 +243,7 @@ class ModelRow(Strict):
     tokenizer: int
     cutoff: str | None
     supports_1m: bool
+    system_messages: bool
 
 
 class Models(Strict):

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.assembly import Assembly, Facts, assemble, block_tokens
+from app.core.assembly import assemble
 from app.core.attachments import Attached
+from app.core.bill import block_tokens
 from app.core.candidates import MemoryFile
 from app.core.facts import (
     CacheOptions,
-    Client,
     GitFacts,
     McpServer,
     Message,
@@ -23,76 +23,29 @@ from app.core.facts import (
     TokenOptions,
     Usage,
 )
-from app.core.levels import LEVELS
 from app.core.memory import Memory
 from app.core.remembered import Remembered
 from app.core.report import Row
 from app.core.tokens import rough
-from app.data.tables import load_models
-from app.data.texts import load_prose
 from tests.core.api_rules import violations
-
-MODELS = load_models()
-PROSE = load_prose()
-DATE = "2026-11-30"
-PROJECT = next(level for level in LEVELS if level.type == "Project")
-REQUEST = Request(client=Client(cwd="/p", platform="linux"), model="claude-sonnet-4-5", date=DATE)
-
-
-def memory_file(path: str, content: str, **more: Any) -> MemoryFile:
-    return MemoryFile(path=path, real=path, level=PROJECT, content=content, raw=content, **more)
-
-
-def facts(request: Request = REQUEST, **more: Any) -> Facts:
-    given: dict[str, Any] = {"git": None, "memory": Memory(), "attached": Attached(), "memory_dir": None}
-    return Facts(
-        request=request,
-        model=MODELS.find(request.model),
-        wire_model=MODELS.wire_id(request.model),
-        prose=PROSE,
-        **given | more,
-    )
-
-
-def fresh(date: str = DATE) -> Remembered:
-    return Remembered("workspace", date, date)
-
-
-def assembled(remembered: Remembered | None = None, **more: Any) -> Assembly:
-    return assemble(facts(**more), remembered or fresh())
-
-
-def asked(**more: Any) -> Request:
-    return replace(REQUEST, **more)
-
-
-def said(assembly: Assembly) -> list[tuple[str, list[str]]]:
-    """The texts of the API's messages, without markers."""
-    found = []
-    for message in assembly.planned.messages:
-        content = message["content"]
-        texts = [content] if isinstance(content, str) else [block.get("text", "") for block in content]
-        found.append((message["role"], texts))
-    return found
-
-
-def conversation(*turns: str) -> tuple[Message, ...]:
-    return tuple(Message("assistant" if index % 2 else "user", text) for index, text in enumerate(turns))
+from tests.core.assembling import DATE, asked, assembled, conversation, facts, fresh, memory_file, said
 
 
 def test_the_user_context_stands_before_the_conversation() -> None:
     memory = Memory(files=(memory_file("/p/CLAUDE.md", "Use tabs."),))
     assembly = assembled(memory=memory, request=asked(messages=conversation("Hello")))
     (role, (context,)), hello = said(assembly)
-    assert (role, context) == ("user", assembly.user_context.text)
+    assert (role, context) == ("user", assembly.prompt.opening.context.text)
     assert "Use tabs." in context
     assert hello == ("user", ["Hello"])
 
 
 def test_without_entries_there_is_no_message() -> None:
-    assembly = assembled(Remembered("workspace", "", ""), request=asked(date="", messages=conversation("Hello")))
+    assembly = assembled(
+        Remembered("workspace", "", {"date": ""}), request=asked(date="", messages=conversation("Hello"))
+    )
     assert said(assembly) == [("user", ["Hello"])]
-    assert assembly.user_context.entries == {}
+    assert assembly.prompt.opening.context.entries == {}
 
 
 @pytest.mark.parametrize("content", ["text", ({"type": "text", "text": "block"}, {"type": "image", "source": {}})])
@@ -131,7 +84,7 @@ def test_what_joined_late_stands_behind_all_of_a_shorter_conversation() -> None:
 
 def test_an_answer_the_model_goes_on_with_stays_last() -> None:
     assembly = assembled(
-        replace(fresh(), told_date="2026-11-29"), request=asked(messages=conversation("Hello", "I think"))
+        replace(fresh(), told={"date": "2026-11-29"}), request=asked(messages=conversation("Hello", "I think"))
     )
     assert said(assembly)[-1] == ("assistant", ["I think"])
     assert "The day has changed" in said(assembly)[-2][1][0]
@@ -144,14 +97,14 @@ def test_a_changed_day_is_told_once_and_before_what_touches_brought() -> None:
     assert "Today's date is 2026-11-29." in context
     assert ["2026-11-30" in late[0], "Nested." in late[1], len(late)] == [True, True, 2]
     assert first.remember.date == "2026-11-29"
-    assert first.remember.told_date == DATE
+    assert first.remember.known["date"] == DATE
     assert said(assembled(first.remember)) == said(first)
 
 
 def test_cached_sections_come_from_the_session_absent_ones_too() -> None:
     remembered = replace(fresh(), sections={"env_info": "# Environment\nremembered", "system_context": None})
     assembly = assembled(remembered, git=GitFacts(branch="main"))
-    origins = {element.name: (element.origin, element.text) for element in assembly.elements}
+    origins = {element.name: (element.origin, element.text) for element in assembly.prompt.elements}
     assert origins["env_info"] == ("remembered", "# Environment\nremembered")
     assert origins["system_context"] == ("remembered", None)
     assert origins["language"] == ("computed", None)
@@ -173,7 +126,8 @@ def test_sections_of_another_kind_of_prompt_stay_remembered() -> None:
         ("claude-sonnet-4-5", ("context-1m-x",), TokenOptions(), "anthropic", ("context-1m-2025-08-07",)),
         ("claude-sonnet-4-5", ("other",), TokenOptions(), "anthropic", ()),
         ("claude-sonnet-4-5[1m]", (), TokenOptions(disable_1m=True), "anthropic", ()),
-        ("claude-sonnet-4-5[1m]", (), TokenOptions(), "vertex", ()),
+        ("claude-sonnet-4-5[1m]", (), TokenOptions(), "vertex", ("context-1m-2025-08-07",)),
+        ("claude-sonnet-4-5[1m]", (), TokenOptions(), "custom", ()),
         ("claude-opus-4-5[1m]", (), TokenOptions(), "anthropic", ()),
     ],
 )
@@ -181,7 +135,7 @@ def test_the_beta_for_a_million_tokens_is_sent_where_it_is_needed_and_taken(
     model: str, betas: tuple[str, ...], options: TokenOptions, provider: Any, sent: tuple[str, ...]
 ) -> None:
     request = asked(model=model, betas=betas, tokens=options, provider=provider)
-    assert assembled(request=request).betas == sent
+    assert assembled(request=request).planned.betas == sent
 
 
 def test_all_notices_come_together() -> None:
@@ -213,7 +167,7 @@ def test_tools_without_a_name_have_a_row_by_their_place() -> None:
 
 def test_the_rows_of_a_block_add_up_to_its_text() -> None:
     assembly = assembled(git=GitFacts(branch="main", status="?? ä🦊" * 50))
-    for block in assembly.blocks:
+    for block in assembly.prompt.blocks:
         assert sum(block_tokens(block)) == rough(block.text)
 
 
@@ -298,5 +252,5 @@ def test_each_mcp_servers_instructions_have_a_row_of_their_own():
     assert rows["system:mcp_instructions"] in range(20, 40)
     assert sum(rows.values()) == found.tokens.used
     assert sum(tokens for name, tokens in rows.items() if name.startswith(("system:", "mcp:"))) == sum(
-        rough(block.text) for block in found.blocks
+        rough(block.text) for block in found.prompt.blocks
     )

@@ -2,7 +2,7 @@ import pytest
 
 from app.core.candidates import MemoryFile
 from app.core.facts import Message
-from app.core.late import Late, end, late_attachments, late_date, places
+from app.core.late import Late, end, is_prompt, late_attachments, places
 from app.core.levels import LEVELS
 
 CWD = "/home/dev/p"
@@ -41,10 +41,12 @@ def test_the_end_is_before_an_answer_that_the_model_goes_on_with(messages, place
     assert end(messages) == place
 
 
-def test_a_new_date_stands_at_the_end_and_says_the_date():
-    found = late_date("2026-12-01", [user("a")])
-    assert (found.at, found.part) == (1, "date_change")
-    assert "2026-12-01" in found.text
+def test_the_user_speaks_or_a_tool_does():
+    assert is_prompt([user("go")])
+    assert is_prompt([user(({"type": "text", "text": "go"},))])
+    assert not is_prompt([user((result(1),))])
+    assert not is_prompt([assistant("done")])
+    assert not is_prompt([])
 
 
 @pytest.mark.parametrize("path", ["/home/dev/p/src/a.py", "src/a.py", "./src/../src/a.py"])

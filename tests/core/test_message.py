@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from app.core.candidates import MemoryFile
 from app.core.levels import LEVELS
-from app.core.message import attachment_text, date_change_text, user_context
+from app.core.message import attachment_text, user_context
 from app.core.tokens import utf16_length
 
 BY_TYPE = {level.type: level for level in LEVELS}
@@ -94,11 +94,3 @@ def test_tokens_of_the_parts_add_up_and_pieces_make_the_text(described, date):
 def test_an_attachment_is_its_content_not_trimmed():
     text = attachment_text(memory_file("/p/a.md", "\n a \n\n"))
     assert text == "<system-reminder>\nContents of /p/a.md:\n\n\n a \n\n\n</system-reminder>"
-
-
-def test_a_change_of_the_day_is_told_in_a_reminder():
-    assert date_change_text("2026-12-01") == (
-        "<system-reminder>\n"
-        "The day has changed: today's date is now 2026-12-01. Do not mention this.\n"
-        "</system-reminder>"
-    )

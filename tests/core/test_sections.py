@@ -5,7 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.dynamic_sections import NEWEST_MODELS
-from app.core.facts import Client, GitFacts, GitRoots, McpServer, OutputStyle, PromptOptions, SessionSettings
+from app.core.facts import (
+    Client,
+    GitFacts,
+    GitRoots,
+    McpServer,
+    OutputStyle,
+    PromptOptions,
+    SessionSettings,
+    Skill,
+    Skills,
+)
 from app.core.models import Model
 from app.core.registry import (
     BOUNDARY,
@@ -367,6 +377,33 @@ def test_session_guidance_is_about_enabled_tools_and_people_at_the_keyboard():
         "- If a command needs the user in person, such as a login in a browser or a password, ask the user to run it "
         "and say which command it is."
     )
+
+
+SKILLS = Skills((Skill("commit", "Writes a commit."), Skill("ship")))
+
+
+def test_session_guidance_lists_the_skills_below_its_points():
+    guidance = texts(facts(tools=frozenset({"Skill"}), settings=SessionSettings(skills=SKILLS)))["session_guidance"]
+    assert guidance == (
+        "# Session guidance\n"
+        "\n"
+        "- `/NAME` in a message by the user calls the skill of that name. Run it with Skill, and only if it is among "
+        "the skills listed for you.\n"
+        "\n"
+        "You can run these skills with Skill when they fit the task:\n"
+        "- commit: Writes a commit.\n"
+        "- ship"
+    )
+
+
+def test_skills_that_no_tool_can_run_are_not_listed():
+    without = facts(tools=ALL_TOOLS - {"Skill"})
+    assert texts(replace(without, settings=SessionSettings(skills=SKILLS))) == texts(without)
+
+
+def test_a_skill_that_appears_later_waits_for_the_next_session():
+    remembered = to_remember(prompt_elements(facts(), {}))
+    assert texts(settings(skills=SKILLS), remembered) == texts(facts())
 
 
 def test_memory_names_its_folder_when_auto_memory_is_on():

@@ -1,0 +1,61 @@
+"""A session's request against the one before it: what the prompt cache holds, what broke it, what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.core.cache_report import Cause, Comparison, agreed, compared
+from app.core.costs import Cost, Prices, cost
+from app.core.facts import Message, Usage
+from app.core.sent import Sent
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a session keeps of its last request.
+
+    ``messages`` is how many the caller sent, ``all_messages`` how many were sent with what stands between them;
+    ``comparison`` is what was foreseen of it, None on the first turn.
+    """
+
+    sent: Sent
+    messages: int
+    all_messages: int
+    comparison: Comparison | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Previous:
+    """``comparison`` None: there is no request before. ``agreed`` and ``read_tokens`` are about its usage."""
+
+    comparison: Comparison | None = None
+    cost: Cost | None = None
+    agreed: bool | None = None
+    read_tokens: int | None = None
+
+    @property
+    def cause(self) -> Cause | None:
+        """Why less is read than could be; where nothing changed, what the API's word on the request before says."""
+        cause = self.comparison.cause if self.comparison else None
+        return cause or ("server_side_or_unknown" if self.agreed is False else None)
+
+
+def previous(last: Turn | None, now: Sent, messages: Sequence[Message], model: str, prices: Prices) -> Previous:
+    """``now`` against the session's ``last`` request; ``model`` is the one that is paid for."""
+    if last is None:
+        return Previous()
+    comparison = compared(last.sent, now)
+    usage = _usage(last, messages)
+    return Previous(
+        comparison,
+        cost(comparison, model, prices),
+        agreed(last.comparison, usage) if last.comparison else None,
+        usage.cache_read_input_tokens if usage else None,
+    )
+
+
+def _usage(last: Turn, messages: Sequence[Message]) -> Usage | None:
+    """That of the response to the last request, if it follows the messages that the request had."""
+    answers = messages[last.messages :]
+    return answers[0].usage if answers and answers[0].role == "assistant" else None
