@@ -27,9 +27,11 @@ from app.errors import (
 )
 from app.scanning import Scans
 from app.telemetry import note_fault
+from app.tokens import Tokens
 from app.wire import schema
-from app.wire.answers import attachments_answer, context_answer, to_bytes
+from app.wire.answers import attachments_answer, context_answer, to_bytes, tokens_answer
 from app.wire.base import Strict
+from app.wire.counts import TokensRequest, TokensResult, tokens_ask
 from app.wire.lints import LintAnswer, LintRequest, lint_answer, linted
 from app.wire.parsing import Model, parsed
 from app.wire.problems import MEDIA_TYPE, problem_bytes
@@ -39,10 +41,13 @@ from app.wire.touches import AttachmentsRequest, touches_ask
 
 T = TypeVar("T")
 
+UPSTREAM_KEY = "x-upstream-api-key"
+"""The header with the caller's own key of the Messages API."""
+
 LARGE_BODY = 64 * 1024
 """Bodies and answers beyond this many bytes are parsed and written on a worker thread."""
 
-BODIES: tuple[type[Strict], ...] = (ContextRequest, AttachmentsRequest, ScanRequest, LintRequest)
+BODIES: tuple[type[Strict], ...] = (ContextRequest, AttachmentsRequest, TokensRequest, ScanRequest, LintRequest)
 
 
 class NameTakenError(ValueError):
@@ -56,6 +61,7 @@ def routes(
     contexts: Contexts, scans: Scans, models: ModelTable, prices: Prices, version: str, *, server: Callable[[], Server]
 ) -> APIRouter:
     """The contract's routes, over what `main` has built."""
+    tokens = Tokens(contexts.known, contexts.sessions, contexts.reckoning)
     router = APIRouter(responses=_problems(401, 403, 421, 500))
 
     @router.post(
@@ -68,8 +74,8 @@ def routes(
     async def assemble_context(request: Request) -> Response:
         """Assembles the context of one model call: system blocks, CLAUDE.md message, tokens and compaction state."""
         _require_json(request)
-        body, betas = await request.body(), _betas(request)
-        ask = await _off_loop(lambda: to_ask(parsed(ContextRequest, body), server(), betas), len(body))
+        body, betas, key = await request.body(), _betas(request), request.headers.get(UPSTREAM_KEY)
+        ask = await _off_loop(lambda: to_ask(parsed(ContextRequest, body), server(), betas, key), len(body))
         answer = await contexts.answer(ask)
         values, content = await asyncio.to_thread(_written, answer)
         return Response(content, media_type="application/json", headers={"etag": f'"{values["digest"]}"'})
@@ -116,6 +122,21 @@ def routes(
         body = await _parsed(LintRequest, await request.body())
         return _json(await asyncio.to_thread(lambda: lint_answer(linted(body.requests, models, prices))))
 
+    @router.post(
+        "/v1/tokens",
+        response_model=TokensResult,
+        responses=_problems(400, 413, 415, 422),
+        openapi_extra=_body(TokensRequest),
+        tags=["tokens"],
+    )
+    async def count_tokens(request: Request) -> Response:
+        """What a request of any client costs in tokens, part by part, and when it will have to be compacted."""
+        _require_json(request)
+        body, betas, key = await request.body(), _betas(request), request.headers.get(UPSTREAM_KEY)
+        ask = await _off_loop(lambda: tokens_ask(parsed(TokensRequest, body), betas, key), len(body))
+        tally, notices = await tokens.count(ask)
+        return _json(await asyncio.to_thread(tokens_answer, tally, notices))
+
     @router.get("/v1/models", response_model=schema.Models, tags=["service"])
     async def list_models() -> Response:
         """The model table: windows, limits and spellings this service knows."""
@@ -130,7 +151,7 @@ def routes(
     @router.get("/readyz", response_model=schema.Health, responses={503: {"model": schema.Health}}, tags=["service"])
     async def readiness() -> Response:
         """Whether it can serve: the session store is reachable."""
-        ready = await contexts.store.ready()
+        ready = await contexts.sessions.store.ready()
         status = "ok" if ready else "unavailable"
         return _json({"status": status, "version": version, "checks": {"store": ready}}, 200 if ready else 503)
 

@@ -18,13 +18,14 @@ from app.core.remembered import Remembered
 from app.core.sections import SESSION_GUIDANCE, SYSTEM_CONTEXT, uses_default_prompt
 from app.errors import InvalidRequest, WorkspaceNotFound
 from app.gather import Known, Wanted, gather, gather_attachments
-from app.stores.socket import Held, Store
+from app.reckoning import Reckoning, Route
+from app.stores.sessions import Sessions
+from app.stores.socket import Held
+from app.upstream import Upstream
 from app.wire.requests import Ask
 from app.workspaces.inline import TreeConflictError
 from app.workspaces.opening import CommitSource, Ground, InlineSource, Opened, Source, open_workspace
 from app.workspaces.socket import Workspace
-
-VERSIONED = "strata:{version}:{session}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +55,28 @@ class AttachmentsAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """Answers requests. ``version`` is the service's: a session of another version is not continued."""
+    """Answers requests for contexts and attachments."""
 
     ground: Ground
     known: Known
-    store: Store
-    version: str
+    sessions: Sessions
+    reckoning: Reckoning
+    upstream: Upstream
     turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
+
+    async def close(self) -> None:
+        """Once, when nothing is asked any more."""
+        await self.reckoning.close()
+        await self.upstream.close()
 
     async def answer(self, ask: Ask) -> Answer:
         """Raises the problems of opening a workspace."""
         async with self._opened(ask) as (settled, workspace):
-            return await self._turn(settled, workspace)
+            answer = await self._turn(settled, workspace)
+        assembly = answer.assembly
+        route = Route(ask.request.provider, assembly.planned.betas, ask.region, ask.upstream_key)
+        tally, notices = await self.reckoning.exact(assembly.tally, assembly.request, route)
+        return replace(answer, assembly=replace(assembly, tally=tally), notices=(*answer.notices, *notices))
 
     async def attachments(self, ask: Ask) -> AttachmentsAnswer:
         """What the touched files bring and this session has not had; the caller puts it into the conversation."""
@@ -100,7 +111,7 @@ class Contexts:
             facts = await gather(workspace, ask.request, self.known, _wanted(ask, remembered))
             started = self.known.now() if ask.session_id else None
             assembly = await asyncio.to_thread(assemble, replace(facts, started=started), remembered)
-            if await self._remembers(ask, held, _kept(ask, assembly)):
+            if await self.sessions.save(ask.session_id, _kept(ask, assembly), held):
                 return _answered(ask, held, assembly, moved=moved)
 
     async def _touch(self, ask: Ask, workspace: Workspace) -> AttachmentsAnswer:
@@ -115,13 +126,13 @@ class Contexts:
             memory, attached = found
             delivered = (*remembered.delivered, *(file.real for file in attached.files))
             kept = replace(remembered, delivered=delivered)
-            if await self._remembers(ask, held, kept):
+            if await self.sessions.save(ask.session_id, kept, held):
                 session = Session(ask.session_id, held.remembered is None or moved, 0, 0)
                 return AttachmentsAnswer(memory, attached, session, _moved_notices(moved=moved))
 
     async def _recalled(self, ask: Ask, identity: str) -> tuple[Held, Remembered, bool]:
         """What the store holds, what of it counts for this workspace, and whether it was another's."""
-        held = await self._recall(ask)
+        held = await self.sessions.load(ask.session_id)
         moved = held.remembered is not None and held.remembered.workspace != identity
         compacted = held.remembered is not None and _boundaries(ask) > held.remembered.boundaries
         keeps = held.remembered is not None and not moved and not compacted
@@ -131,17 +142,6 @@ class Contexts:
         if not remembered.date:
             remembered = replace(_fresh(identity, ask), delivered=remembered.delivered)
         return held, remembered.rewound(len(ask.request.messages)), moved
-
-    async def _recall(self, ask: Ask) -> Held:
-        return await self.store.load(self._key(ask.session_id)) if ask.session_id else Held(0, None)
-
-    async def _remembers(self, ask: Ask, held: Held, remember: Remembered) -> bool:
-        if ask.session_id is None or remember == held.remembered:
-            return True
-        return await self.store.save(self._key(ask.session_id), remember, held.version)
-
-    def _key(self, session: str) -> str:
-        return VERSIONED.format(version=self.version, session=session)
 
 
 def open_source(source: Source, ground: Ground) -> Opened:
@@ -230,9 +230,6 @@ def _answered(ask: Ask, held: Held, assembly: Assembly, *, moved: bool) -> Answe
     if ask.request.provider != "anthropic" and ask.request.model != assembly.facts.wire_model:
         message = f"The alias was sent as {assembly.facts.wire_model}: give the id that this provider uses."
         notices.append(Notice("alias_for_provider", message, "model"))
-    if ask.request.tokens.method != "rough":
-        message = "Only rough counts are built so far: they were used."
-        notices.append(Notice("exact_count_unavailable", message, "tokens.method"))
     session = Session(ask.session_id, held.remembered is None or moved, hits, len(cached) - hits)
     return Answer(assembly, session, tuple(notices))
 

@@ -47,7 +47,8 @@ def _stopped() -> float:
 class Known:
     """What this process knows whatever the workspace: built once, by `main`.
 
-    ``clock`` is for deadlines; ``now`` is one that all processes share. Both are in seconds.
+    ``clock`` is for deadlines; ``now`` is one that all processes share; ``cool_down`` is of the breaker. All are in
+    seconds.
     """
 
     models: ModelTable
@@ -58,6 +59,7 @@ class Known:
     clock: Callable[[], float] = _stopped
     now: Callable[[], float] = _stopped
     prices: Prices = field(default_factory=Prices)
+    cool_down: float = 0.0
     window_override: int | None = None
 
     def deadline(self) -> Callable[[], bool]:
@@ -140,9 +142,10 @@ async def gather(workspace: Workspace, request: Request, known: Known, wanted: W
         style=chosen,
         window_override=known.window_override,
         prices=known.prices,
+        cool_down=known.cool_down,
         notices=(
             *await asyncio.to_thread(_absent_notices, answers, plan),
-            *_model_notices(request.model, model, known.models.nearest(request.model)),
+            *model_notices(request.model, model, known.models.nearest(request.model)),
             *notices,
             *told,
         ),
@@ -245,7 +248,8 @@ def _absent_notices(answers: Answers, plan: Plan) -> tuple[Notice, ...]:
     )
 
 
-def _model_notices(spelling: str, model: Model, meant: str | None) -> tuple[Notice, ...]:
+def model_notices(spelling: str, model: Model, meant: str | None) -> tuple[Notice, ...]:
+    """A word on a model that is not in the table; ``meant`` is one that is spelt almost alike."""
     if model.known:
         return ()
     window = model.client_window

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
@@ -17,14 +19,18 @@ from app.core.allowance import Limits
 from app.core.costs import Prices, priced
 from app.core.markdown import MarkdownReader
 from app.core.models import ModelTable
+from app.counting import Counting
 from app.data.tables import load_models
 from app.data.texts import load_prose
 from app.gather import Known
 from app.guard import Guard
+from app.reckoning import Reckoning
 from app.scanning import Scans
 from app.settings import Settings
 from app.stores.process import ProcessStore
+from app.stores.sessions import Sessions
 from app.telemetry import Telemetry, logger
+from app.upstream import Upstream
 from app.wire.descriptor import MANAGED_DIRS
 from app.wire.requests import Server
 from app.workspaces.fence import Fence
@@ -42,10 +48,21 @@ def prices_of(settings: Settings, models: ModelTable) -> Prices:
     return priced(settings.prices, settings.currency, models)
 
 
+def upstream_of(settings: Settings) -> Upstream:
+    """The Messages API that is asked for counts and summaries."""
+    return Upstream(
+        settings.upstream_url,
+        settings.anthropic_api_key,
+        timeout_seconds=settings.upstream_seconds,
+        retries=settings.upstream_retries,
+        create_seconds=settings.compact_seconds,
+    )
+
+
 def build_contexts(settings: Settings) -> Contexts:
     """What answers requests, for the server and for the command line."""
     managed = MANAGED_DIRS[settings.platform]
-    models = load_models()
+    models, upstream = load_models(), upstream_of(settings)
     return Contexts(
         ground=Ground(
             fence=Fence.of([*map(str, settings.roots), managed]),
@@ -61,10 +78,14 @@ def build_contexts(settings: Settings) -> Contexts:
             clock=time.monotonic,
             now=time.time,
             prices=prices_of(settings, models),
+            cool_down=settings.breaker_cool_down_seconds,
             window_override=settings.max_context_tokens,
         ),
-        store=ProcessStore(settings.max_sessions, settings.session_idle_seconds, time.monotonic),
-        version=__version__,
+        reckoning=Reckoning(Counting(upstream, models, settings.count_seconds, time.monotonic), models),
+        upstream=upstream,
+        sessions=Sessions(
+            ProcessStore(settings.max_sessions, settings.session_idle_seconds, time.monotonic), __version__
+        ),
     )
 
 
@@ -86,6 +107,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
 def build_app(settings: Settings, contexts: Contexts) -> FastAPI:
     """The ASGI application over what answers requests."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        await contexts.close()
+
     app = FastAPI(
         title="Strata",
         version=__version__,
@@ -93,6 +120,7 @@ def build_app(settings: Settings, contexts: Contexts) -> FastAPI:
         openapi_url="/openapi.json",
         redirect_slashes=False,
         redoc_url=None,
+        lifespan=lifespan,
         middleware=[
             Middleware(Telemetry, log=logger(settings.log_level)),
             Middleware(ExceptionMiddleware, handlers={Exception: answer_unexpected}),

@@ -10,6 +10,7 @@ import tomllib
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import (
@@ -25,7 +26,7 @@ from app.core.facts import Platform
 from app.data.tables import load_models
 
 CONFIG = "STRATA_CONFIG"
-OTHER_VARIABLES = frozenset({"STRATA_CONFIG", "STRATA_VENV", "STRATA_REDIS_URL", "STRATA_UPSTREAM_URL"})
+OTHER_VARIABLES = frozenset({"STRATA_CONFIG", "STRATA_VENV", "STRATA_REDIS_URL"})
 """Variables that are no settings of this version: the file's place, the scripts' environment, what is to come."""
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -65,7 +66,12 @@ class Settings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        env_prefix="STRATA_", frozen=True, extra="forbid", enable_decoding=False, hide_input_in_errors=True
+        env_prefix="STRATA_",
+        frozen=True,
+        extra="forbid",
+        enable_decoding=False,
+        hide_input_in_errors=True,
+        populate_by_name=True,
     )
 
     host: str = "127.0.0.1"
@@ -85,6 +91,13 @@ class Settings(BaseSettings):
     request_seconds: Annotated[float, Field(gt=0)] = 20
     git_timeout_seconds: Annotated[float, Field(gt=0)] = 5
     max_context_tokens: Annotated[int, Field(ge=1)] | None = None
+    upstream_url: str | None = None
+    anthropic_api_key: str | None = Field(default=None, repr=False, validation_alias="ANTHROPIC_API_KEY")
+    upstream_seconds: Annotated[float, Field(gt=0)] = 20
+    upstream_retries: Annotated[int, Field(ge=0, le=10)] = 2
+    count_seconds: Annotated[float, Field(gt=0)] = 10
+    compact_seconds: Annotated[float, Field(gt=0)] = 300
+    breaker_cool_down_seconds: Annotated[float, Field(ge=0)] = 0
     prices: Annotated[dict[ModelName, Amount], NoDecode] = Field(default_factory=dict)
     currency: Annotated[str, Field(pattern="^[A-Z]{3}$")] = DEFAULT_CURRENCY
     log_level: Literal["debug", "info", "warning", "error", "critical"] = "info"
@@ -98,6 +111,19 @@ class Settings(BaseSettings):
     @classmethod
     def _split_commas(cls, value: Any) -> Any:
         return [item.strip() for item in value.split(",") if item.strip()] if isinstance(value, str) else value
+
+    @field_validator("upstream_url")
+    @classmethod
+    def _is_an_address(cls, value: str | None) -> str | None:
+        parts = urlsplit(value or "http://none")
+        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError("write an address such as https://gateway.example/anthropic, without ? and #")
+        return value.rstrip("/") if value else None
+
+    @field_validator("anthropic_api_key")
+    @classmethod
+    def _blank_is_none(cls, value: str | None) -> str | None:
+        return value.strip() or None if value else None
 
     @field_validator("prices", mode="before")
     @classmethod
@@ -124,7 +150,8 @@ class Settings(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _knows_the_environment(cls, values: Any) -> Any:
-        known = {f"STRATA_{name.upper()}" for name in cls.model_fields} | OTHER_VARIABLES
+        own = (name for name, field in cls.model_fields.items() if field.validation_alias is None)
+        known = {f"STRATA_{name.upper()}" for name in own} | OTHER_VARIABLES
         unknown = sorted(name for name in os.environ if name.startswith("STRATA_") and name not in known)
         if unknown:
             close = get_close_matches(unknown[0], sorted(known), n=1)

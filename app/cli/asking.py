@@ -15,12 +15,13 @@ import typer
 from pydantic import ValidationError
 
 from app.cli.telling import printable
+from app.context import Answer, Contexts
 from app.errors import Problem
 from app.main import build_contexts, scans, server_facts
 from app.settings import ConfigFileError, Settings
 from app.wire.answers import context_answer
 from app.wire.parsing import parsed
-from app.wire.requests import parse_context_request, to_ask
+from app.wire.requests import Ask, parse_context_request, to_ask
 from app.wire.scans import ScanRequest, scan_answer
 
 INVALID = 2
@@ -88,8 +89,15 @@ def answered(settings: Settings, body: dict[str, Any]) -> dict[str, Any]:
     written = _written(body)
     with _problems_told():
         ask = to_ask(parse_context_request(written), server_facts(settings), ())
-        answer = asyncio.run(build_contexts(settings).answer(ask))
+        answer = asyncio.run(_asked(build_contexts(settings), ask))
     return context_answer(answer.assembly, asdict(answer.session), answer.notices)
+
+
+async def _asked(contexts: Contexts, ask: Ask) -> Answer:
+    try:
+        return await contexts.answer(ask)
+    finally:
+        await contexts.close()
 
 
 def scanned(settings: Settings, body: dict[str, Any]) -> dict[str, Any]:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.core.attachments import merged_rows
-from app.core.bill import Servers, fixed_parts, late_parts
+from app.core.bill import Servers, rows
 from app.core.blocks import Block
-from app.core.budget import CompactionState, compaction_state, option_notices
+from app.core.budget import option_notices
+from app.core.calibration import Calibration
 from app.core.changes import Situation, changes, states
 from app.core.conversation import conversation, empty_notices
 from app.core.dynamic_sections import mcp_texts
-from app.core.facts import Json, Notice, Request
+from app.core.facts import Json, Message, Notice, Request
 from app.core.gathered import Facts
 from app.core.key_order import ordered
 from app.core.late import Late, late_attachments
 from app.core.markers import Planned, plan_markers
-from app.core.models import BETA_1M, Window, window
+from app.core.message import UserContext
+from app.core.models import BETA_1M, window
 from app.core.prefix import rough_minimum, segments
 from app.core.previous import Previous, Turn, previous
 from app.core.prompt import Prompt, compose, kept_notices
@@ -26,7 +28,8 @@ from app.core.remembered import Remembered
 from app.core.report import Row
 from app.core.sections import to_remember, uses_default_prompt
 from app.core.sent import lightened, sent
-from app.core.tokens import Count, count, utf16_length
+from app.core.tally import Basis, Tally, tally
+from app.core.tokens import utf16_length
 from app.core.tools import sorted_tools, tool_names
 
 MOST_SEGMENTS = 20_000
@@ -45,9 +48,7 @@ class Assembly:
     request: Json
     previous: Previous
     rows: tuple[Row, ...]
-    tokens: Count
-    window: Window
-    compaction: CompactionState
+    tally: Tally
     notices: tuple[Notice, ...]
     remember: Remembered
 
@@ -62,10 +63,12 @@ def assemble(facts: Facts, remembered: Remembered) -> Assembly:
     late = (*remembered.late, *_new_late(facts, remembered, situation))
     planned = _planned(facts, remembered, prompt, tools, conversation(prompt.opening, request.messages, late))
     body = _body(facts, planned)
-    turn = _turn(facts, prompt, planned, body)
+    calibrations = _calibrations(remembered, request.messages)
+    basis = _basis(facts, remembered, calibrations)
+    raw = rows(basis.measure, _counted_prompt(prompt, servers), tools, request.messages, late)
+    told = tally(basis, raw, request.messages)
+    turn = _turn(facts, prompt, planned, body, told)
     against = _previous(facts, remembered, turn)
-    used = count(request.messages, _fixed_parts(prompt, tools, servers), late_parts(late))
-    size = window(facts.model, request.tokens, facts.window_override, request.betas)
     return Assembly(
         facts=facts,
         prompt=prompt,
@@ -73,15 +76,14 @@ def assemble(facts: Facts, remembered: Remembered) -> Assembly:
         request=body,
         previous=against,
         rows=merged_rows(facts.memory.rows, facts.attached.rows),
-        tokens=used,
-        window=size,
-        compaction=compaction_state(used.used, size, facts.model, request.tokens),
+        tally=told,
         notices=_notices(facts, remembered, prompt, planned),
         remember=replace(
             _remembered(facts, remembered, prompt),
             told={**states(situation), **remembered.told},
             late=late,
             turn=_kept(turn, against),
+            calibrations=calibrations,
         ),
     )
 
@@ -158,7 +160,7 @@ def _body(facts: Facts, planned: Planned) -> Json:
     }
 
 
-def _turn(facts: Facts, prompt: Prompt, planned: Planned, body: Json) -> Turn | None:
+def _turn(facts: Facts, prompt: Prompt, planned: Planned, body: Json, told: Tally) -> Turn | None:
     """The request as the session keeps it; None without a session."""
     if facts.started is None:
         return None
@@ -170,7 +172,14 @@ def _turn(facts: Facts, prompt: Prompt, planned: Planned, body: Json) -> Turn | 
         sections=_named_runs(prompt),
         left_out=any(not point.sent for point in planned.breakpoints),
     )
-    return Turn(now, len(facts.request.messages), len(planned.messages))
+    estimated = told.raw if told.factor is not None else None
+    return Turn(
+        now,
+        len(facts.request.messages),
+        len(planned.messages),
+        estimated=estimated,
+        tokenizer=facts.model.tokenizer,
+    )
 
 
 def _named_runs(prompt: Prompt) -> dict[str, tuple[tuple[str, int], ...]]:
@@ -197,10 +206,31 @@ def _previous(facts: Facts, remembered: Remembered, turn: Turn | None) -> Previo
     return previous(remembered.turn, turn.sent, facts.request.messages, facts.wire_model, facts.prices)
 
 
-def _fixed_parts(prompt: Prompt, tools: Sequence[Json], servers: Servers) -> tuple[tuple[str, int], ...]:
+def _counted_prompt(prompt: Prompt, servers: Servers) -> tuple[tuple[Block, ...], UserContext, Servers]:
     opening = prompt.opening
-    back = (opening.back,) if opening.back else ()
-    return fixed_parts((*prompt.blocks, *back), opening.context, tools, servers)
+    return (*prompt.blocks, *((opening.back,) if opening.back else ())), opening.context, servers
+
+
+def _basis(facts: Facts, remembered: Remembered, calibrations: Mapping[int, Calibration]) -> Basis:
+    request, model = facts.request, facts.model
+    attempts = remembered.attempts if facts.started is None else remembered.attempts.at(facts.started, facts.cool_down)
+    return Basis(
+        model,
+        request.tokens,
+        window(model, request.tokens, facts.window_override, request.betas),
+        attempts.breaker,
+        calibrations.get(model.tokenizer, Calibration()),
+    )
+
+
+def _calibrations(remembered: Remembered, messages: Sequence[Message]) -> Mapping[int, Calibration]:
+    """With what the usage of the last request says of its estimate."""
+    turn = remembered.turn
+    usage = turn.usage(messages) if turn else None
+    if turn is None or usage is None or turn.estimated is None:
+        return remembered.calibrations
+    before = remembered.calibrations.get(turn.tokenizer, Calibration())
+    return {**remembered.calibrations, turn.tokenizer: before.learned(turn.estimated, usage.prompt)}
 
 
 def _notices(facts: Facts, remembered: Remembered, prompt: Prompt, planned: Planned) -> tuple[Notice, ...]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from app.core.blocks import JOINT, Block
-from app.core.facts import Json
+from app.core.facts import Json, Message
 from app.core.late import Late
+from app.core.measures import Measure
 from app.core.message import UserContext
-from app.core.tokens import BYTES_PER_TOKEN, rough, rough_tool, spread, utf16_length
+from app.core.tokens import BYTES_PER_TOKEN, Rows, spread
 from app.core.tools import tool_name
 
 MCP_INSTRUCTIONS = "mcp_instructions"
+OVERHEAD = "tool_overhead"
 
 Servers = Sequence[tuple[str, str]]
 """Name and text of each MCP server that says something."""
@@ -22,34 +24,70 @@ def block_tokens(block: Block) -> tuple[int, ...]:
     return spread([(length, BYTES_PER_TOKEN) for _, length in block.parts])
 
 
-def fixed_parts(
-    blocks: Sequence[Block], context: UserContext, tools: Sequence[Json], servers: Servers
-) -> tuple[tuple[str, int], ...]:
-    """(part, rough tokens) of what stands in front of the conversation."""
-    return (
-        *(row for block in blocks for row in _block_rows(block, servers)),
-        *((f"tool:{tool_name(tool) or index}", rough_tool(tool)) for index, tool in enumerate(tools)),
-        *context.tokens(),
+def rows(
+    measure: Measure,
+    prompt: tuple[Sequence[Block], UserContext, Servers],
+    tools: Sequence[Json],
+    messages: Sequence[Message],
+    late: Sequence[Late],
+) -> Rows:
+    """All of a request: a row for each section, server, file, tool, message and late text."""
+    blocks, context, servers = prompt
+    return Rows(
+        fixed=(
+            *(row for block in blocks for row in _block_rows(measure, block, servers)),
+            *tool_rows(measure, tools),
+            *_context_rows(measure, context),
+        ),
+        messages=tuple(measure.message(message) for message in messages),
+        late=tuple((one.part, measure.texts([(one.text, one.units_per_token)])[0], one.at) for one in late),
     )
 
 
-def late_parts(late: Sequence[Late]) -> tuple[tuple[str, int, int], ...]:
-    """(part, rough tokens, place) of what joined the conversation."""
-    return tuple((one.part, rough(one.text, one.units_per_token), one.at) for one in late)
+def tool_rows(measure: Measure, tools: Sequence[Json]) -> Iterator[tuple[str, int]]:
+    """A row for each tool, and one for what the API adds once for all of them, where that is counted."""
+    yield from ((f"tool:{tool_name(tool) or index}", measure.tool(tool)) for index, tool in enumerate(tools))
+    if tools and measure.overhead:
+        yield OVERHEAD, measure.overhead
 
 
-def _block_rows(block: Block, servers: Servers) -> Iterator[tuple[str, int]]:
+def _context_rows(measure: Measure, context: UserContext) -> Iterator[tuple[str, int]]:
+    counts = measure.texts([(piece.text, piece.units_per_token) for piece in context.pieces])
+    together: dict[str, int] = {}
+    for piece, tokens in zip(context.pieces, counts, strict=True):
+        together[piece.part] = together.get(piece.part, 0) + tokens
+    yield from together.items()
+
+
+def _block_rows(measure: Measure, block: Block, servers: Servers) -> Iterator[tuple[str, int]]:
     """A row for each section, and one for each MCP server's instructions; together the count of the block."""
-    sizes: list[tuple[str, int]] = []
+    texts = [row for name, text in _sections(block) for row in _split(name, text, servers)]
+    counts = measure.texts([(text, BYTES_PER_TOKEN) for _, text in texts])
+    yield from zip((name for name, _ in texts), counts, strict=True)
+
+
+def _sections(block: Block) -> Iterator[tuple[str, str]]:
+    """Name and text of each section, with the joint before it."""
+    units = None if block.text.isascii() else block.text.encode("utf-16-le", "surrogatepass")
+    start = 0
     for name, length in block.parts:
-        told = _told(block, servers) if name == MCP_INSTRUCTIONS else []
-        sizes.extend([(f"system:{name}", length - sum(size for _, size in told)), *told])
-    counts = spread([(size, BYTES_PER_TOKEN) for _, size in sizes])
-    yield from zip((name for name, _ in sizes), counts, strict=True)
+        end = start + length
+        text = (
+            block.text[start:end] if units is None else units[2 * start : 2 * end].decode("utf-16-le", "surrogatepass")
+        )
+        yield name, text
+        start = end
 
 
-def _told(block: Block, servers: Servers) -> list[tuple[str, int]]:
-    """The servers whose texts the block holds: a session's block keeps those of its first turn."""
-    return [
-        (f"mcp:{name}", utf16_length(text) + len(JOINT)) for name, text in servers if f"{JOINT}{text}" in block.text
-    ]
+def _split(name: str, text: str, servers: Servers) -> Iterator[tuple[str, str]]:
+    """A section's row, and those of the servers whose texts it holds: a session's section keeps its first ones."""
+    if name != MCP_INSTRUCTIONS:
+        yield f"system:{name}", text
+        return
+    own, told = text, []
+    for server, words in servers:
+        before, found, behind = own.partition(f"{JOINT}{words}")
+        if found:
+            own = before + behind
+            told.append((f"mcp:{server}", found))
+    yield from ((f"system:{name}", own), *told)

@@ -72,7 +72,7 @@ class CompactionState:
 
     ``percent_left`` is of what may be used before compaction (of the effective window when auto compaction is off).
     ``percent_of_window`` is used, of ``window``; ``percent_of_model_window`` is used, of the window the model has when
-    no override makes it another.
+    no override makes it another. ``turns_left`` is how many more responses there is room for at the recent pace.
     """
 
     window: int
@@ -87,6 +87,7 @@ class CompactionState:
     is_at_blocking_limit: bool
     should_compact: bool
     breaker: Breaker
+    turns_left: int | None
     explain: tuple[str, ...]
 
 
@@ -138,12 +139,13 @@ def compaction_state(  # noqa: PLR0917 - the last two are what a session adds
     window: Window,
     model: Model,
     options: TokenOptions,
-    failures: int = 0,
-    breaker_state: BreakerState = "closed",
+    breaker: Breaker | None = None,
+    pace: int | None = None,
 ) -> CompactionState:
-    """The state of a conversation with ``used`` tokens; ``failures`` of automatic compaction are those in a row."""
+    """The state of a conversation with ``used`` tokens, that grows by ``pace`` tokens with each response."""
     lines = limits(window.tokens, model, options)
-    breaker = _breaker(failures, breaker_state)
+    breaker = breaker or Breaker()
+    turns_left = _turns_left(lines.reference - used, pace)
     over = options.auto_compact and used >= lines.threshold
     percents = _Percents(
         left=max(0, _percent_of(lines.reference - used, lines.reference)),
@@ -163,20 +165,20 @@ def compaction_state(  # noqa: PLR0917 - the last two are what a session adds
         is_at_blocking_limit=used >= lines.blocking,
         should_compact=over and breaker.state != "open",
         breaker=breaker,
+        turns_left=turns_left,
         explain=(
             f"{lines.window:,} window ({window.origin})",
             f"{MINUS} {lines.reserve:,} reserved for the summary → {lines.effective:,} effective",
             *_explain_threshold(lines, options),
             _explain_use(used, percents, options),
+            *_explain_pace(turns_left, pace),
             *_explain_breaker(breaker),
         ),
     )
 
 
-def _breaker(failures: int, state: BreakerState) -> Breaker:
-    """A caller that only counts failures need not know when the breaker opens."""
-    opens = state == "closed" and failures >= FAILURES_TO_OPEN
-    return Breaker("open" if opens else state, failures)
+def _turns_left(room: int, pace: int | None) -> int | None:
+    return max(0, room) // pace if pace else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +208,12 @@ def _explain_use(used: int, percents: _Percents, options: TokenOptions) -> str:
     if percents.of_model_window != percents.of_window:
         of_window = f"{of_window}, {percents.of_model_window} % of the model's own"
     return f"used {used:,}: {percents.left} % left {left}, {of_window}"
+
+
+def _explain_pace(turns_left: int | None, pace: int | None) -> tuple[str, ...]:
+    if turns_left is None:
+        return ()
+    return (f"about {turns_left:,} more responses at the recent pace of {pace:,} tokens each",)
 
 
 def _explain_breaker(breaker: Breaker) -> tuple[str, ...]:

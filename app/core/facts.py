@@ -201,7 +201,7 @@ class CacheOptions:
 class TokenOptions:
     """Caller's ``tokens`` options. Numbers out of range are ignored, with a warning."""
 
-    method: Literal["rough", "exact", "auto"] = "rough"
+    method: Literal["rough", "estimate", "exact", "auto"] = "rough"
     max_context_tokens: int | None = None
     disable_1m: bool = False
     auto_compact: bool = True
@@ -218,8 +218,13 @@ class Usage:
     output_tokens: int = 0
 
     @property
+    def prompt(self) -> int:
+        """Tokens of the request, cached ones included."""
+        return self.input_tokens + self.cache_creation_input_tokens + self.cache_read_input_tokens
+
+    @property
     def total(self) -> int:
-        return self.input_tokens + self.cache_creation_input_tokens + self.cache_read_input_tokens + self.output_tokens
+        return self.prompt + self.output_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +232,8 @@ class Message:
     """One message of the conversation. ``content`` is the API's: a string or a list of blocks.
 
     ``response_id`` is the API response's id (several messages share it when one response was split).
-    ``boundary`` marks the place of a compaction: usage before it does not count.
+    ``boundary`` marks the place of a compaction: usage before it does not count. ``boundary_tokens`` is how many were
+    in use right behind it, None when that is not known.
     """
 
     role: Literal["user", "assistant", "system"]
@@ -235,6 +241,7 @@ class Message:
     response_id: str | None = None
     usage: Usage | None = None
     boundary: bool = False
+    boundary_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ class Facts:
 
     ``memory_dir`` is where auto memory stands, None when it is off; ``wire_model`` the model's id as it is sent;
     ``window_override`` the service's own setting, in tokens. ``started`` is when the turn began, in seconds of the
-    clock that the session's other turns had; None: there is no session to compare with.
+    clock that the session's other turns had; None: there is no session to compare with. ``cool_down`` is
+    how long, in seconds, an open breaker waits for one more attempt; 0: for ever.
     """
 
     request: Request
@@ -35,4 +36,5 @@ class Facts:
     window_override: int | None = None
     started: float | None = None
     prices: Prices = field(default_factory=Prices)
+    cool_down: float = 0.0
     notices: tuple[Notice, ...] = ()

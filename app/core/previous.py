@@ -16,13 +16,21 @@ class Turn:
     """What a session keeps of its last request.
 
     ``messages`` is how many the caller sent, ``all_messages`` how many were sent with what stands between them;
-    ``comparison`` is what was foreseen of it, None on the first turn.
+    ``comparison`` is what was foreseen of it, None on the first turn. ``estimated`` are its tokens before calibration
+    for the generation ``tokenizer``, None when they were not estimated.
     """
 
     sent: Sent
     messages: int
     all_messages: int
     comparison: Comparison | None = None
+    estimated: int | None = None
+    tokenizer: int = 1
+
+    def usage(self, messages: Sequence[Message]) -> Usage | None:
+        """That of the response to this request, if it follows the messages that the request had."""
+        answers = messages[self.messages :]
+        return answers[0].usage if answers and answers[0].role == "assistant" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +54,10 @@ def previous(last: Turn | None, now: Sent, messages: Sequence[Message], model: s
     if last is None:
         return Previous()
     comparison = compared(last.sent, now)
-    usage = _usage(last, messages)
+    usage = last.usage(messages)
     return Previous(
         comparison,
         cost(comparison, model, prices),
         agreed(last.comparison, usage) if last.comparison else None,
         usage.cache_read_input_tokens if usage else None,
     )
-
-
-def _usage(last: Turn, messages: Sequence[Message]) -> Usage | None:
-    """That of the response to the last request, if it follows the messages that the request had."""
-    answers = messages[last.messages :]
-    return answers[0].usage if answers and answers[0].role == "assistant" else None

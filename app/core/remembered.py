@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from app.core.calibration import Calibration
+from app.core.compaction import Attempts
 from app.core.configuration import Configuration
 from app.core.facts import OutputStyle
 from app.core.late import Late
@@ -20,7 +22,8 @@ class Remembered:
     ``told`` is what its first messages say of what may change, by subject; ``style`` the style that was asked for and
     what was found; ``delivered`` are real paths of attachments; ``files`` is a digest of the files that came with the
     turn on which memory was read; ``boundaries`` counts the conversation's compactions; ``asked`` are the memory
-    options of the last turn; ``turn`` is its request, as the prompt cache sees it.
+    options of the last turn; ``turn`` is its request, as the prompt cache sees it;
+    ``attempts`` are those to compact; ``calibrations`` are what usage said of estimates, by generation of tokenizer.
     """
 
     workspace: str
@@ -37,6 +40,8 @@ class Remembered:
     boundaries: int = 0
     asked: str = ""
     turn: Turn | None = None
+    attempts: Attempts = field(default_factory=Attempts)
+    calibrations: Mapping[int, Calibration] = field(default_factory=dict)
 
     @property
     def begun(self) -> bool:

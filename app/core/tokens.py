@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import lcm
@@ -16,6 +16,10 @@ JSON_BYTES_PER_TOKEN = 2
 JSON_ENDINGS = (".json", ".jsonl", ".jsonc")
 ATTACHED_FILE_TOKENS = 2_000
 USAGE_DIFFERENCE = "usage_difference"
+RECENT = 6
+"""Responses from which the pace is taken."""
+
+COUNT_DIFFERENCE = "count_difference"
 
 
 def utf16_length(text: str) -> int:
@@ -57,14 +61,14 @@ def rough_message(message: Message) -> int:
 
 def rough_block(block: Any) -> int:
     """Tokens of one content block, whatever JSON it is; a tool result is the sum of the blocks in it."""
-    return sum(_rough_leaf(leaf) for leaf in _leaves(block))
+    return sum(_rough_leaf(leaf) for leaf in leaves(block))
 
 
 def rough_tool(tool: Json) -> int:
     return _half_up(json_length(tool), BYTES_PER_TOKEN)
 
 
-def _leaves(block: Any) -> Iterator[Any]:
+def leaves(block: Any) -> Iterator[Any]:
     waiting = [block]
     while waiting:
         current = waiting.pop()
@@ -92,12 +96,12 @@ def _rough_leaf(block: Any) -> int:
 def json_length(value: Any) -> int:
     """The length of ``value`` as compact JSON (no spaces, non-ASCII kept), in UTF-16 units, at any depth."""
     try:
-        return utf16_length(_compact(value))
+        return utf16_length(compact_json(value))
     except RecursionError:
         return _deep_json_length(value)
 
 
-def _compact(value: Any) -> str:
+def compact_json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=dict)
 
 
@@ -106,13 +110,13 @@ def _deep_json_length(value: Any) -> int:
     while waiting:
         current = waiting.pop()
         if isinstance(current, Mapping):
-            total += 2 + max(0, len(current) - 1) + sum(utf16_length(_compact(key)) + 1 for key in current)
+            total += 2 + max(0, len(current) - 1) + sum(utf16_length(compact_json(key)) + 1 for key in current)
             waiting.extend(current.values())
         elif isinstance(current, list | tuple):
             total += 2 + max(0, len(current) - 1)
             waiting.extend(current)
         else:
-            total += utf16_length(_compact(current))
+            total += utf16_length(compact_json(current))
     return total
 
 
@@ -131,7 +135,7 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A share of the tokens in use. ``usage_difference`` may be negative: what rough counts are off by."""
+    """A share of the tokens in use. ``usage_difference`` and ``count_difference``: what the others are off by."""
 
     name: str
     tokens: int
@@ -147,13 +151,27 @@ class Count:
 
 
 def anchor(messages: tuple[Message, ...]) -> Anchor | None:
-    """The last response with usage after the last compaction boundary; None when there is none."""
-    start = max((index for index, message in enumerate(messages) if message.boundary), default=-1) + 1
+    """The last response with usage after the last compaction boundary, else the boundary's own figure, else None."""
+    last = max((index for index, message in enumerate(messages) if message.boundary), default=-1)
+    start = last + 1
     for carrier in reversed(range(start, len(messages))):
         message = messages[carrier]
         if message.role == "assistant" and message.usage is not None and message.usage.total > 0:
             return Anchor(_first_fragment(messages, start, carrier), carrier, message.usage.total)
-    return None
+    own = messages[last].boundary_tokens if last >= 0 else None
+    return Anchor(last, last, own) if own else None
+
+
+def pace(messages: Sequence[Message]) -> int | None:
+    """By how many tokens the conversation has grown with each of the last responses; None: nothing is known of it."""
+    last = max((index for index, message in enumerate(messages) if message.boundary), default=-1)
+    totals: dict[str | int, int] = {}
+    for index, message in enumerate(messages[last + 1 :]):
+        if message.role == "assistant" and message.usage is not None and message.usage.total > 0:
+            totals[message.response_id or index] = message.usage.total
+    recent = list(totals.values())[-RECENT:]
+    grown = [after - before for before, after in pairwise(recent) if after > before]
+    return sum(grown) // len(grown) or None if grown else None
 
 
 def _first_fragment(messages: tuple[Message, ...], start: int, carrier: int) -> int:
@@ -174,26 +192,49 @@ def _response(message: Message) -> str | None:
     return message.response_id if message.role == "assistant" else None
 
 
-def count(
-    messages: tuple[Message, ...],
-    rough_fixed: tuple[tuple[str, int], ...] = (),
-    late: tuple[tuple[str, int, int], ...] = (),
-) -> Count:
-    """Tokens in use by the conversation and what is sent with it.
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Tokens of all parts of a request.
 
-    ``rough_fixed`` are (name, tokens) in front of the messages. ``late`` are (name, tokens, position): what stands
-    before the message of that index, or behind all of them at ``len(messages)``.
+    ``fixed`` are (name, tokens) in front of the conversation; ``messages`` those of each of the caller's messages;
+    ``late`` are (name, tokens, position): what stands before the message of that index, or behind all of them.
     """
+
+    fixed: tuple[tuple[str, int], ...] = ()
+    messages: tuple[int, ...] = ()
+    late: tuple[tuple[str, int, int], ...] = ()
+
+    @property
+    def total(self) -> int:
+        return sum(part.tokens for part in self.parts)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return (
+            *(Part(name, tokens) for name, tokens in self.fixed),
+            *(Part(f"messages[{index}]", tokens) for index, tokens in enumerate(self.messages)),
+            *(Part(name, tokens) for name, tokens, _ in self.late),
+        )
+
+    def mapped(self, change: Callable[[int], int]) -> Rows:
+        """Every figure changed in the same way."""
+        return Rows(
+            tuple((name, change(tokens)) for name, tokens in self.fixed),
+            tuple(map(change, self.messages)),
+            tuple((name, change(tokens), at) for name, tokens, at in self.late),
+        )
+
+
+def count(messages: tuple[Message, ...], rows: Rows) -> Count:
+    """Tokens in use by the conversation and what is sent with it: from usage, where there is one, and the rows."""
     found = anchor(messages)
-    sizes = tuple(rough_message(message) for message in messages)
-    rows = (
-        *(Part(name, tokens) for name, tokens in rough_fixed),
-        *(Part(f"messages[{index}]", tokens) for index, tokens in enumerate(sizes)),
-        *(Part(name, tokens) for name, tokens, _ in late),
-    )
-    total = sum(row.tokens for row in rows)
     if found is None:
-        return Count(total, None, rows)
-    later = sum(sizes[found.first + 1 :]) + sum(tokens for _, tokens, at in late if at > found.first)
+        return Count(rows.total, None, rows.parts)
+    later = sum(rows.messages[found.first + 1 :]) + sum(tokens for _, tokens, at in rows.late if at > found.first)
     used = found.total + later
-    return Count(used, found.first, (*rows, Part(USAGE_DIFFERENCE, used - total)))
+    return Count(used, found.first, (*rows.parts, Part(USAGE_DIFFERENCE, used - rows.total)))
+
+
+def counted(rows: Rows, exact: int) -> Count:
+    """``exact`` is the API's own figure of the whole request."""
+    return Count(exact, None, (*rows.parts, Part(COUNT_DIFFERENCE, exact - rows.total)))

@@ -12,14 +12,16 @@ from app.core.assembly import Assembly
 from app.core.attachments import Attached
 from app.core.bill import block_tokens
 from app.core.blocks import Block
-from app.core.cache_report import Difference
+from app.core.budget import Breaker, CompactionState
 from app.core.candidates import MemoryFile
+from app.core.difference import Difference
 from app.core.facts import Notice
 from app.core.memory import Memory
 from app.core.message import attachment_text
 from app.core.previous import Previous
 from app.core.registry import BOUNDARY_NAME, Element
 from app.core.report import Row
+from app.core.tally import Tally
 from app.core.tokens import bytes_per_token, rough
 
 Values = dict[str, Any]
@@ -42,8 +44,8 @@ def context_answer(assembly: Assembly, session: Values, notices: Sequence[Notice
             "text": assembly.prompt.opening.context.text,
         },
         "memory": _memory(assembly),
-        "tokens": _tokens(assembly),
-        "compaction": _compaction(assembly),
+        "tokens": tokens_values(assembly.tally),
+        "compaction": compaction_values(assembly.tally.state),
         "cache": _cache(assembly),
         "session": session,
         "warnings": [_notice(notice) for notice in (*notices, *assembly.notices)],
@@ -60,6 +62,15 @@ def attachments_answer(
         "report": [_row(row) for row in attached.rows],
         "session": {"id": session["id"], "new": session["new"]},
         "warnings": [_notice(notice) for notice in (*notices, *memory.notices)],
+    }
+
+
+def tokens_answer(tally: Tally, notices: Sequence[Notice]) -> Values:
+    """The body of a tokens answer."""
+    return {
+        "tokens": tokens_values(tally),
+        "compaction": compaction_values(tally.state),
+        "warnings": [_notice(notice) for notice in notices],
     }
 
 
@@ -188,19 +199,17 @@ def _notice(notice: Notice) -> Values:
     return {"code": notice.code, "message": notice.message, "where": notice.where}
 
 
-def _tokens(assembly: Assembly) -> Values:
-    count = assembly.tokens
+def tokens_values(tally: Tally) -> Values:
     return {
-        "used": count.used,
-        "method": "rough",
-        "parts": [{"part": part.name, "tokens": part.tokens} for part in count.parts],
-        "anchored_on": count.anchored_on,
-        "calibration": None,
+        "used": tally.count.used,
+        "method": tally.method,
+        "parts": [{"part": part.name, "tokens": part.tokens} for part in tally.count.parts],
+        "anchored_on": tally.count.anchored_on,
+        "calibration": tally.factor,
     }
 
 
-def _compaction(assembly: Assembly) -> Values:
-    state = assembly.compaction
+def compaction_values(state: CompactionState) -> Values:
     return {
         "window": state.window,
         "effective_window": state.effective_window,
@@ -213,9 +222,14 @@ def _compaction(assembly: Assembly) -> Values:
         "is_above_auto_compact": state.is_above_auto_compact,
         "is_at_blocking_limit": state.is_at_blocking_limit,
         "should_compact": state.should_compact,
-        "breaker": {"state": state.breaker.state, "consecutive_failures": state.breaker.consecutive_failures},
+        "breaker": breaker_values(state.breaker),
+        "turns_left": state.turns_left,
         "explain": list(state.explain),
     }
+
+
+def breaker_values(breaker: Breaker) -> Values:
+    return {"state": breaker.state, "consecutive_failures": breaker.consecutive_failures}
 
 
 def _cache(assembly: Assembly) -> Values:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Tag, field_validator
@@ -59,9 +59,13 @@ class Usage(BaseModel):
 
 
 class MessageMeta(Strict):
-    """``compact_boundary``: the conversation was compacted here; usage before it does not count."""
+    """``compact_boundary``: the conversation was compacted here; usage before it does not count.
+
+    ``tokens``: how many were in use right behind it, as the compaction told.
+    """
 
     compact_boundary: bool = False
+    tokens: Annotated[int, Field(ge=0)] | None = None
 
 
 class Message(Strict):
@@ -153,7 +157,7 @@ class Cache(Strict):
 class Tokens(Strict):
     """Numbers out of range are ignored with a warning: they come from environments."""
 
-    method: Literal["rough", "exact", "auto"] = "rough"
+    method: Literal["rough", "estimate", "exact", "auto"] = "rough"
     max_context_tokens: int | None = None
     disable_1m: bool = False
     auto_compact: bool = True
@@ -167,12 +171,13 @@ class ContextRequest(Strict):
     """The body of ``POST /v1/context``.
 
     ``thinking``, ``output_config``, ``tool_choice`` and ``cache_control`` are the Messages API's own. They are passed
-    on, and they decide what of the prompt cache can be read.
+    on, and they decide what of the prompt cache can be read. ``region`` is the provider's, such as ``global``.
     """
 
     workspace: Workspace
     model: Annotated[str, Field(min_length=1, max_length=512)]
     provider: Literal["anthropic", "bedrock", "vertex", "foundry", "custom"] = "anthropic"
+    region: Annotated[str, Field(max_length=64)] | None = None
     session_id: SessionId | None = None
     date: Date | None = None
     tools: list[dict[str, Any]] = []
@@ -204,12 +209,17 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A request in the core's words, with where its workspace is and which session it belongs to."""
+    """A request in the core's words, with where its workspace is and which session it belongs to.
+
+    ``upstream_key`` is the caller's own key of the API: it is used and not kept.
+    """
 
     source: Source
     request: facts.Request
     session_id: str | None
     freshness: Freshness
+    region: str | None = None
+    upstream_key: str | None = field(default=None, repr=False)
 
 
 def parse_context_request(body: bytes) -> ContextRequest:
@@ -217,7 +227,7 @@ def parse_context_request(body: bytes) -> ContextRequest:
     return parsed(ContextRequest, body)
 
 
-def to_ask(body: ContextRequest, server: Server, betas: Sequence[str]) -> Ask:
+def to_ask(body: ContextRequest, server: Server, betas: Sequence[str], upstream_key: str | None = None) -> Ask:
     client = body.workspace.client(server.platform, server.home)
     return Ask(
         source=body.workspace.opened_as(),
@@ -230,7 +240,7 @@ def to_ask(body: ContextRequest, server: Server, betas: Sequence[str]) -> Ask:
             mcp_servers=tuple(
                 facts.McpServer(one.name, one.status, one.instructions or "") for one in body.mcp_servers
             ),
-            messages=tuple(_core_message(one) for one in body.messages),
+            messages=tuple(core_message(one) for one in body.messages),
             touched=tuple(facts.Touch(one.path, one.event) for one in body.touched),
             prompt=facts.PromptOptions(**body.system_prompt.model_dump()),
             settings=_core_settings(body.settings),
@@ -243,14 +253,21 @@ def to_ask(body: ContextRequest, server: Server, betas: Sequence[str]) -> Ask:
             tokens=facts.TokenOptions(**body.tokens.model_dump()),
             betas=tuple(betas),
             automatic=body.cache_control,
-            parameters={name: value for name in PARAMETERS if (value := getattr(body, name)) is not None},
+            parameters=given_parameters(body),
         ),
         session_id=body.session_id,
         freshness=body.freshness or ("session" if body.session_id else "validate"),
+        region=body.region,
+        upstream_key=upstream_key,
     )
 
 
-def _core_message(message: Message) -> facts.Message:
+def given_parameters(body: BaseModel) -> dict[str, Any]:
+    """The Messages API's own fields that are passed on, where they were given."""
+    return {name: value for name in PARAMETERS if (value := getattr(body, name)) is not None}
+
+
+def core_message(message: Message) -> facts.Message:
     usage = message.usage
     return facts.Message(
         role=message.role,
@@ -258,6 +275,7 @@ def _core_message(message: Message) -> facts.Message:
         response_id=message.id,
         usage=facts.Usage(**{key: value or 0 for key, value in usage.model_dump().items()}) if usage else None,
         boundary=isinstance(message.meta, MessageMeta) and message.meta.compact_boundary,
+        boundary_tokens=message.meta.tokens if isinstance(message.meta, MessageMeta) else None,
     )
 
 

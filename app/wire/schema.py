@@ -105,10 +105,13 @@ class Part(Strict):
 
 
 class TokensAnswer(Strict):
-    """``parts`` add up to ``used``; ``anchored_on`` is the index of the message whose usage was taken."""
+    """``parts`` add up to ``used``; ``anchored_on`` is the index of the message whose usage was taken.
+
+    ``calibration`` is the factor that the session's own usage gave its estimates, None where nothing was estimated.
+    """
 
     used: int
-    method: Literal["rough"]
+    method: Literal["rough", "estimate", "exact", "fallback_model"]
     parts: list[Part]
     anchored_on: int | None
     calibration: float | None
@@ -120,6 +123,8 @@ class Breaker(Strict):
 
 
 class Compaction(Strict):
+    """Sizes in tokens. ``turns_left``: how many more responses there is room for at the recent pace."""
+
     window: int
     effective_window: int
     threshold: int
@@ -132,6 +137,7 @@ class Compaction(Strict):
     is_at_blocking_limit: bool
     should_compact: bool
     breaker: Breaker
+    turns_left: int | None
     explain: list[str]
 
 

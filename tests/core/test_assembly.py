@@ -154,14 +154,14 @@ def test_what_touches_say_of_a_candidate_replaces_what_was_said_before() -> None
 
 
 def test_the_services_own_window_holds_unless_the_request_has_one() -> None:
-    assert assembled(window_override=50_000).compaction.window == 50_000
+    assert assembled(window_override=50_000).tally.state.window == 50_000
     own = assembled(window_override=50_000, request=asked(tokens=TokenOptions(max_context_tokens=60_000)))
-    assert own.compaction.window == 60_000
+    assert own.tally.state.window == 60_000
 
 
 def test_tools_without_a_name_have_a_row_by_their_place() -> None:
     assembly = assembled(request=asked(tools=({"type": "web_search_20250305"}, {"name": "Read"})))
-    names = [part.name for part in assembly.tokens.parts if part.name.startswith("tool:")]
+    names = [part.name for part in assembly.tally.count.parts if part.name.startswith("tool:")]
     assert names == ["tool:Read", "tool:1"]
 
 
@@ -210,7 +210,7 @@ def test_parts_add_up_to_what_is_used_and_the_api_takes_the_request(
     request: Request, files: tuple[MemoryFile, ...], late: tuple[MemoryFile, ...], date: str
 ) -> None:
     assembly = assembled(fresh(date), request=request, memory=Memory(files=files), attached=Attached(files=late))
-    assert sum(part.tokens for part in assembly.tokens.parts) == assembly.tokens.used
+    assert sum(part.tokens for part in assembly.tally.count.parts) == assembly.tally.count.used
     planned = assembly.planned
     assert violations(planned.tools, planned.system, planned.messages, scope_allowed=True) == []
     assert [text for block in planned.system if not (text := block["text"]).strip()] == []
@@ -245,12 +245,12 @@ def test_each_request_of_a_growing_conversation_begins_with_the_one_before(
 def test_each_mcp_servers_instructions_have_a_row_of_their_own():
     servers = (McpServer("docs", instructions="d" * 400), McpServer("cut", instructions="c" * 5000), McpServer("mute"))
     found = assembled(request=asked(mcp_servers=servers))
-    rows = {part.name: part.tokens for part in found.tokens.parts}
+    rows = {part.name: part.tokens for part in found.tally.count.parts}
     assert {name for name in rows if name.startswith("mcp:")} == {"mcp:docs", "mcp:cut"}
     assert rows["mcp:docs"] in range(100, 106)
     assert rows["mcp:cut"] in range(512, 530)
     assert rows["system:mcp_instructions"] in range(20, 40)
-    assert sum(rows.values()) == found.tokens.used
+    assert sum(rows.values()) == found.tally.count.used
     assert sum(tokens for name, tokens in rows.items() if name.startswith(("system:", "mcp:"))) == sum(
         rough(block.text) for block in found.prompt.blocks
     )

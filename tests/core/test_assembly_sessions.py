@@ -120,11 +120,11 @@ def test_the_bill_names_the_servers_that_the_session_began_with() -> None:
     first = assembled(request=asked(cache=LATE, mcp_servers=(DOCS,)))
     second = assembled(first.remember, request=asked(cache=LATE, mcp_servers=(NEWS,)))
     for one, servers in ((first, {"mcp:docs"}), (second, set())):
-        rows = {part.name: part.tokens for part in one.tokens.parts}
+        rows = {part.name: part.tokens for part in one.tally.count.parts}
         assert {name for name in rows if name.startswith("mcp:")} == servers
-        assert sum(rows.values()) == one.tokens.used
+        assert sum(rows.values()) == one.tally.count.used
         assert rows["system:mcp_instructions"] > 0
-    assert {part.name for part in second.tokens.parts} > {"mcp_change", "system:late_opening", "system:late_closing"}
+    assert {part.name for part in second.tally.count.parts} > {"mcp_change", "system:late_opening", "system:late_closing"}
 
 
 # --- what a session keeps --------------------------------------------------------------------------------------------

@@ -224,20 +224,30 @@ def test_the_one_attempt_of_a_half_open_breaker_decides():
 
 
 @pytest.mark.parametrize(
-    ("failures", "given_state", "shown", "compacts"),
+    ("breaker", "compacts"),
     [
-        (0, "closed", "closed", True),
-        (2, "closed", "closed", True),
-        (3, "closed", "open", False),
-        (3, "open", "open", False),
-        (3, "half_open", "half_open", True),
+        (None, True),
+        (Breaker("closed", 2), True),
+        (Breaker("open", 3), False),
+        (Breaker("half_open", 3), True),
     ],
 )
-def test_an_open_breaker_stops_compaction_and_is_shown(failures, given_state, shown, compacts):
-    now = state(170_000, failures=failures, breaker_state=given_state)
-    assert now.breaker == Breaker(shown, failures)
+def test_an_open_breaker_stops_compaction_and_is_shown(breaker, compacts):
+    now = state(170_000, breaker=breaker)
+    assert now.breaker == (breaker or Breaker())
     assert now.is_above_auto_compact
     assert now.should_compact is compacts
+
+
+@pytest.mark.parametrize(("pace", "left"), [(None, None), (0, None), (1_000, 67), (67_000, 1), (67_001, 0)])
+def test_the_turns_that_are_left_follow_from_the_pace(pace, left):
+    now = state(100_000, pace=pace)
+    assert now.turns_left == left
+    assert any("more responses at the recent pace" in line for line in now.explain) is (left is not None)
+
+
+def test_above_the_threshold_no_turn_is_left():
+    assert state(180_000, pace=10).turns_left == 0
 
 
 # What is said
@@ -284,7 +294,7 @@ def test_the_models_own_window_is_mentioned_where_it_makes_a_difference():
     ],
 )
 def test_a_breaker_that_is_not_closed_is_explained(shown, line):
-    assert state(0, failures=3, breaker_state=shown).explain[-1] == line
+    assert state(0, breaker=Breaker(shown, 3)).explain[-1] == line
 
 
 # Options that have no effect

@@ -12,10 +12,13 @@ from app.core.tokens import (
     Anchor,
     Count,
     Part,
+    Rows,
     anchor,
     bytes_per_token,
     count,
+    counted,
     json_length,
+    pace,
     rough,
     rough_block,
     rough_message,
@@ -270,11 +273,22 @@ def test_fragments_before_the_boundary_are_not_walked_to():
     assert anchor(messages) == Anchor(2, 2, 9)
 
 
+def test_right_behind_a_boundary_its_own_figure_counts():
+    boundary = Message("user", "summary", boundary=True, boundary_tokens=50)
+    assert anchor((answer(usage=9), boundary, user())) == Anchor(1, 1, 50)
+    assert anchor((boundary, answer(usage=70))) == Anchor(1, 1, 70)
+    assert anchor((boundary, user(boundary=True))) is None
+
+
 # Counting what is in use
 
 
+def tallied(messages, fixed=(), late=()):
+    return count(messages, Rows(fixed, tuple(map(rough_message, messages)), late))
+
+
 def test_without_usage_everything_counts_roughly():
-    counted = count((user("x" * 40), answer("x" * 8)), (("intro", 5),), (("rule", 3, 2),))
+    counted = tallied((user("x" * 40), answer("x" * 8)), (("intro", 5),), (("rule", 3, 2),))
     assert counted == Count(
         20, None, (Part("intro", 5), Part("messages[0]", 10), Part("messages[1]", 2), Part("rule", 3))
     )
@@ -282,20 +296,57 @@ def test_without_usage_everything_counts_roughly():
 
 def test_with_usage_only_what_follows_the_first_fragment_is_added():
     messages = (user("x" * 40), answer("x" * 8, "r", usage=100), user("x" * 20), answer("x" * 4, "r"), user("x" * 12))
-    counted = count(messages, (("intro", 5),))
+    counted = tallied(messages, (("intro", 5),))
     assert (counted.used, counted.anchored_on) == (100 + 5 + 1 + 3, 1)
     assert counted.parts[-1] == Part("usage_difference", 100 - 5 - 10 - 2)
 
 
 def test_the_usage_difference_may_be_negative():
-    counted = count((user("x" * 400), answer(usage=10)))
+    counted = tallied((user("x" * 400), answer(usage=10)))
     assert (counted.used, counted.parts[-1]) == (10, Part("usage_difference", -90))
 
 
 def test_what_is_placed_late_is_added_only_behind_the_anchor():
     messages = (user(), answer(usage=100), user())
     late = (("inside", 7, 0), ("before", 7, 1), ("behind", 5, 2), ("end", 3, 3))
-    assert count(messages, (), late).used == 100 + 5 + 3
+    assert tallied(messages, (), late).used == 100 + 5 + 3
+
+
+def test_the_apis_own_figure_stands_and_what_the_rows_are_off_by_has_one_of_its_own():
+    rows = Rows((("intro", 5),), (10, 20), (("rule", 3, 1),))
+    found = counted(rows, 50)
+    assert (found.used, found.anchored_on, found.parts[-1]) == (50, None, Part("count_difference", 12))
+    assert counted(rows, 30).parts[-1] == Part("count_difference", -8)
+
+
+def test_every_figure_of_the_rows_can_be_changed_in_the_same_way():
+    rows = Rows((("intro", 5),), (10, 20), (("rule", 3, 1),))
+    assert rows.mapped(lambda tokens: 2 * tokens) == Rows((("intro", 10),), (20, 40), (("rule", 6, 1),))
+
+
+# How fast it grows
+
+
+@pytest.mark.parametrize(
+    ("usages", "tokens"),
+    [
+        ([], None),
+        ([100], None),
+        ([100, 300, 400], 150),
+        ([100, 300, 200, 300], 150),
+        ([300, 200, 100], None),
+        ([1, *range(1000, 1006)], 1),
+    ],
+)
+def test_the_pace_is_what_the_last_responses_added(usages, tokens):
+    messages = [one for total in usages for one in (user("go"), answer("ok", usage=total))]
+    assert pace(messages) == tokens
+
+
+def test_fragments_of_one_response_are_one_step_and_what_came_before_a_boundary_is_none():
+    assert pace([answer("a", "r1", usage=100), answer("b", "r1", usage=120), answer("c", "r2", usage=200)]) == 80
+    assert pace([answer(usage=100), user(boundary=True), answer(usage=500)]) is None
+    assert pace([answer(usage=100), answer(), answer(usage=200)]) == 100
 
 
 ROWS = st.lists(st.tuples(st.text(max_size=3), st.integers(0, 10**6)), max_size=4).map(tuple)
@@ -315,7 +366,7 @@ MESSAGES = st.lists(
 
 @given(MESSAGES, ROWS, LATE)
 def test_parts_add_up_to_what_is_used(messages, fixed, late):
-    counted = count(messages, fixed, late)
+    counted = tallied(messages, fixed, late)
     assert sum(part.tokens for part in counted.parts) == counted.used
     assert counted.used >= 0
     assert len(counted.parts) == len(fixed) + len(messages) + len(late) + (counted.anchored_on is not None)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from tests.standin.prompt_cache import PromptCache, prefixes
 from tests.standin.rules import BreachError, Call, Json, check
@@ -40,10 +43,86 @@ class Seen:
     raw: bytes
 
 
-class StandIn:
-    """``app`` is the ASGI application; ``seen`` holds its requests, oldest first.
+@dataclass(frozen=True)
+class Failure:
+    """An error in the API's shape."""
 
-    ``takes_system_role`` names the models that take messages of the role ``system`` without a beta value.
+    status: int
+    message: str = "told to fail"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Words:
+    """A body of any kind, whole."""
+
+    body: bytes
+    status: int = 200
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Stall:
+    """No answer, until the caller goes."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The answer, streamed, up to this many events; then the connection ends, or the body does, or nothing comes."""
+
+    events: int
+    then: Literal["severed", "ended", "silent"] = "severed"
+
+
+@dataclass(frozen=True)
+class Hold:
+    """The usual answer, once it is released."""
+
+    released: threading.Event
+
+
+@dataclass(frozen=True)
+class Ending:
+    """The answer with another stop reason."""
+
+    stop_reason: str
+
+
+Scripted = Failure | Words | Stall | Cut | Hold | Ending
+
+
+class _Severed(Response):
+    """A body that never ends: the server closes the connection over it."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self._open_headers()})
+        await send({"type": "http.response.body", "body": self.body, "more_body": True})
+
+        await self._after(receive)
+
+    async def _after(self, receive: Receive) -> None:
+        """The server closes the connection as soon as this is over."""
+
+    def _open_headers(self) -> list[tuple[bytes, bytes]]:
+        return [(name, value) for name, value in self.raw_headers if name != b"content-length"]
+
+
+class _Silent(_Severed):
+    """A body that is never ended, over a connection that stays."""
+
+    async def _after(self, receive: Receive) -> None:
+        await _gone(receive)
+
+
+BODIES = {"severed": _Severed, "ended": Response, "silent": _Silent}
+
+
+class StandIn:
+    """``app`` is the ASGI application; ``seen`` holds its requests, oldest first; ``asked`` is set by the first.
+
+    ``takes_system_role`` names the models that take messages of the role ``system`` without a beta value. ``deaf``
+    holds the fields that its count endpoint leaves out, as some proxies do.
     """
 
     def __init__(
@@ -51,9 +130,11 @@ class StandIn:
     ) -> None:
         self.reply = reply
         self.seen: list[Seen] = []
+        self.asked = threading.Event()
         self.cache = PromptCache(minimum)
         self.takes_system_role = takes_system_role
-        self._failures: deque[int] = deque()
+        self.deaf: frozenset[str] = frozenset()
+        self._script: deque[Scripted] = deque()
         self.app = Starlette(
             routes=[
                 Route("/v1/messages", self._create, methods=["POST"]),
@@ -64,18 +145,35 @@ class StandIn:
 
     def fail_next(self, *statuses: int) -> None:
         """Answer the next requests with these statuses, whatever they hold."""
-        self._failures.extend(statuses)
+        self.answer_next(*map(Failure, statuses))
+
+    def answer_next(self, *script: Scripted) -> None:
+        """Answer the next requests so, in order."""
+        self._script.extend(script)
 
     def forget(self) -> None:
         """As new: nothing seen, nothing cached, no failure to come."""
         self.seen.clear()
+        self.asked.clear()
         self.cache.forget()
-        self._failures.clear()
+        self._script.clear()
+        self.deaf = frozenset()
 
     async def _create(self, request: Request) -> Response:
-        body = await self._checked(request, counting=False)
+        told, body = await self._heard(request, counting=False)
+        if isinstance(told, Response):
+            return told
+        message = self._message(body) | ({"stop_reason": told.stop_reason} if isinstance(told, Ending) else {})
+        if not body.get("stream"):
+            return JSONResponse(message, headers=self._identity())
+        events = _events(message)
+        sent = events[: told.events] if isinstance(told, Cut) else events
+        kind = BODIES[told.then if isinstance(told, Cut) else "ended"]
+        return kind(b"".join(sent), media_type="text/event-stream", headers=self._identity())
+
+    def _message(self, body: Json) -> Json:
         usage = self.cache.use(body) | {"output_tokens": max(1, len(self.reply) // 4)}
-        message = {
+        return {
             "id": f"msg_{len(self.seen):024d}",
             "type": "message",
             "role": "assistant",
@@ -85,20 +183,35 @@ class StandIn:
             "stop_sequence": None,
             "usage": usage,
         }
-        if body.get("stream"):
-            return Response(_stream(message), media_type="text/event-stream", headers=self._identity())
-        return JSONResponse(message, headers=self._identity())
 
     async def _count(self, request: Request) -> Response:
-        body = await self._checked(request, counting=True)
-        return JSONResponse({"input_tokens": prefixes(body)[-1].tokens}, headers=self._identity())
+        told, body = await self._heard(request, counting=True)
+        if isinstance(told, Response):
+            return told
+        heard = {name: value for name, value in body.items() if name not in self.deaf}
+        return JSONResponse({"input_tokens": prefixes(heard)[-1].tokens}, headers=self._identity())
 
-    async def _checked(self, request: Request, *, counting: bool) -> Json:
+    async def _heard(self, request: Request, *, counting: bool) -> tuple[Scripted | Response | None, Json]:
+        """What the script says of this request, as a whole answer or as a change to one, and the body."""
         raw = await request.body()
         body = _object(raw)
         self.seen.append(Seen(request.url.path, dict(request.headers), body, raw))
-        if self._failures:
-            raise HTTPException(self._failures.popleft(), "told to fail")
+        self.asked.set()
+        told = self._script.popleft() if self._script else None
+        match told:
+            case Failure(status, message, headers):
+                raise HTTPException(status, message, dict(headers))
+            case Words(words, status, content_type, headers):
+                return Response(words, status, headers, content_type), body
+            case Stall():
+                await _gone(request.receive)
+                return Response(status_code=204), body
+            case Hold(released):
+                await asyncio.to_thread(released.wait)
+        self._check(request, body, counting=counting)
+        return told, body
+
+    def _check(self, request: Request, body: Json, *, counting: bool) -> None:
         if not any(name in request.headers for name in ("x-api-key", "authorization")):
             raise HTTPException(401, "x-api-key header is required")
         if "anthropic-version" not in request.headers:
@@ -108,7 +221,6 @@ class StandIn:
             raise HTTPException(404, f"model: {model}")
         betas = frozenset(filter(None, map(str.strip, request.headers.get("anthropic-beta", "").split(","))))
         check(Call(body, betas, counting=counting, system_role=model in self.takes_system_role))
-        return body
 
     async def _refused(self, request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 400
@@ -118,7 +230,8 @@ class StandIn:
             "error": {"type": KINDS.get(status, "api_error"), "message": message},
             "request_id": self._identity()["request-id"],
         }
-        return JSONResponse(told, status_code=status, headers=self._identity())
+        more = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+        return JSONResponse(told, status_code=status, headers=self._identity() | more)
 
     def _identity(self) -> dict[str, str]:
         return {"request-id": f"req_{len(self.seen):024d}"}
@@ -134,7 +247,12 @@ def _object(raw: bytes) -> Json:
     return body
 
 
-def _stream(message: Json) -> bytes:
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _events(message: Json) -> list[bytes]:
     text = message["content"][0]["text"]
     started = message | {"content": [], "stop_reason": None, "usage": message["usage"] | {"output_tokens": 1}}
     half = len(text) // 2
@@ -149,9 +267,9 @@ def _stream(message: Json) -> bytes:
         {"type": "content_block_stop", "index": 0},
         {
             "type": "message_delta",
-            "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+            "delta": {"stop_reason": message["stop_reason"], "stop_sequence": None},
             "usage": {"output_tokens": message["usage"]["output_tokens"]},
         },
         {"type": "message_stop"},
     ]
-    return b"".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
+    return [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events]

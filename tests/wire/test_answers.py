@@ -343,9 +343,9 @@ def test_the_state_of_the_window_follows_from_what_is_used(service: httpx.Client
     assert state["breaker"] == {"state": "closed", "consecutive_failures": 0}
 
 
-def test_exact_counts_are_not_built_and_that_is_told(service: httpx.Client) -> None:
+def test_without_a_key_what_was_to_be_exact_is_estimated_and_that_is_told(service: httpx.Client) -> None:
     body = ask(service, inline(tokens={"method": "exact"}))
-    assert body["tokens"]["method"] == "rough"
+    assert (body["tokens"]["method"], body["tokens"]["calibration"]) == ("estimate", 1.0)
     assert "exact_count_unavailable" in [warning["code"] for warning in body["warnings"]]
 
 

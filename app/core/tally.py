@@ -1,0 +1,86 @@
+"""Tokens in use and the state of compaction that follows, by one way of counting, for a whole request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from app.core.budget import Breaker, CompactionState, compaction_state
+from app.core.calibration import Calibration
+from app.core.facts import Message, TokenOptions
+from app.core.measures import Estimated, Measure, Rough
+from app.core.models import Model, Window
+from app.core.tokens import Count, Rows, count, counted, pace
+
+Method = Literal["rough", "estimate", "exact", "fallback_model"]
+
+ASKS_NEAR = 3
+"""With ``auto`` the API is asked when less than this part, a third, of what may be used is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What a count goes by. ``calibration`` is what the session learned for the model's tokenizer."""
+
+    model: Model
+    options: TokenOptions
+    window: Window
+    breaker: Breaker = field(default_factory=Breaker)
+    calibration: Calibration = field(default_factory=Calibration)
+
+    @property
+    def measure(self) -> Measure:
+        """How it is counted here; what the API is asked for is estimated until it has answered."""
+        return Rough() if self.options.method == "rough" else Estimated(self.model.tokenizer)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """``raw`` are the tokens before calibration; ``factor`` is that of the calibration, None where none was applied."""
+
+    basis: Basis
+    messages: tuple[Message, ...]
+    raw: int
+    rows: Rows
+    count: Count
+    method: Method
+    state: CompactionState
+    factor: float | None = None
+
+    @property
+    def asks(self) -> bool:
+        """Whether the API should be asked for the exact figure: always when it was asked for, else when it is close."""
+        method = self.basis.options.method
+        return method == "exact" or (method == "auto" and self.state.percent_left * ASKS_NEAR < FULL)
+
+    def exactly(self, tokens: int, method: Method) -> Tally:
+        """With the API's own figure."""
+        found = counted(self.rows, tokens)
+        return replace(self, count=found, method=method, state=_state(self.basis, found, self.messages))
+
+
+FULL = 100
+
+
+def tally(basis: Basis, raw: Rows, messages: tuple[Message, ...]) -> Tally:
+    """``raw`` are rows by the measure of ``basis``, not calibrated."""
+    measure = basis.measure
+    estimated = measure.method == "estimate"
+    rows = raw.mapped(basis.calibration.apply) if estimated else raw
+    found = count(messages, rows)
+    return Tally(
+        basis,
+        messages,
+        raw.total,
+        rows,
+        found,
+        measure.method,
+        _state(basis, found, messages),
+        basis.calibration.factor if estimated else None,
+    )
+
+
+def _state(basis: Basis, found: Count, messages: tuple[Message, ...]) -> CompactionState:
+    return compaction_state(
+        found.used, basis.window, basis.model, basis.options, breaker=basis.breaker, pace=pace(messages)
+    )

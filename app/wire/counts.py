@@ -1,0 +1,79 @@
+"""The body and the answer of ``POST /v1/tokens``: what a request of any client costs, and the state that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, Tag
+
+from app.core import facts
+from app.core.providers import Provider
+from app.wire.base import Strict, alternative
+from app.wire.requests import Message, SessionId, Tokens, core_message, given_parameters
+from app.wire.schema import Compaction, TokensAnswer, Warning_
+
+Text = Annotated[str, Tag("as:text")]
+Blocks = Annotated[list[dict[str, Any]], Tag("as:a_list_of_blocks")]
+
+
+class TokensRequest(Strict):
+    """A Messages API body apart from ``max_tokens``, and how to count it: with a session, by what that has learned."""
+
+    model: Annotated[str, Field(min_length=1, max_length=512)]
+    messages: list[Message] = []
+    system: Annotated[Text | Blocks, alternative(text=str, a_list_of_blocks=list)] | None = None
+    tools: list[dict[str, Any]] = []
+    thinking: dict[str, Any] | None = None
+    output_config: dict[str, Any] | None = None
+    tool_choice: dict[str, Any] | None = None
+    provider: Literal["anthropic", "bedrock", "vertex", "foundry", "custom"] = "anthropic"
+    region: Annotated[str, Field(max_length=64)] | None = None
+    tokens: Tokens = Tokens()
+    session_id: SessionId | None = None
+
+
+class TokensResult(Strict):
+    tokens: TokensAnswer
+    compaction: Compaction
+    warnings: list[Warning_]
+
+
+@dataclass(frozen=True, slots=True)
+class TokensAsk:
+    """A request to count, in the core's words. ``upstream_key`` is the caller's own: it is used and not kept."""
+
+    model: str
+    messages: tuple[facts.Message, ...]
+    system: tuple[facts.Json, ...]
+    tools: tuple[facts.Json, ...]
+    parameters: facts.Json
+    options: facts.TokenOptions
+    provider: Provider
+    region: str | None = None
+    betas: tuple[str, ...] = ()
+    session_id: str | None = None
+    upstream_key: str | None = field(default=None, repr=False)
+
+
+def tokens_ask(body: TokensRequest, betas: Sequence[str], upstream_key: str | None = None) -> TokensAsk:
+    return TokensAsk(
+        model=body.model,
+        messages=tuple(core_message(one) for one in body.messages),
+        system=_blocks(body.system),
+        tools=tuple(body.tools),
+        parameters=given_parameters(body),
+        options=facts.TokenOptions(**body.tokens.model_dump()),
+        provider=body.provider,
+        region=body.region,
+        betas=tuple(betas),
+        session_id=body.session_id,
+        upstream_key=upstream_key,
+    )
+
+
+def _blocks(system: str | list[dict[str, Any]] | None) -> tuple[facts.Json, ...]:
+    if isinstance(system, str):
+        return ({"type": "text", "text": system},) if system else ()
+    return tuple(system or ())
