@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
@@ -13,6 +13,18 @@ from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from app.carrying import (
+    REFERENCE,
+    UPSTREAM_KEY,
+    betas_of,
+    body_of,
+    context_values,
+    json_answer,
+    off_loop,
+    parsed_body,
+    problem_answers,
+    require_json,
+)
 from app.context import Answer, Contexts
 from app.core.costs import Prices
 from app.core.models import ModelTable
@@ -23,38 +35,36 @@ from app.errors import (
     NotFound,
     NotJson,
     Problem,
-    UnsupportedMediaType,
 )
+from app.presence import CallerGoneError
 from app.scanning import Scans
 from app.telemetry import note_fault
 from app.tokens import Tokens
 from app.wire import schema
-from app.wire.answers import attachments_answer, context_answer, to_bytes, tokens_answer
+from app.wire.answers import attachments_answer, to_bytes, tokens_answer
 from app.wire.base import Strict
+from app.wire.compactions import CompactionReport, CompactionRequest
 from app.wire.counts import TokensRequest, TokensResult, tokens_ask
 from app.wire.lints import LintAnswer, LintRequest, lint_answer, linted
-from app.wire.parsing import Model, parsed
+from app.wire.parsing import parsed
 from app.wire.problems import MEDIA_TYPE, problem_bytes
 from app.wire.requests import ContextRequest, Server, to_ask
 from app.wire.scans import ScanAnswer, ScanRequest, scan_answer
 from app.wire.touches import AttachmentsRequest, touches_ask
 
-T = TypeVar("T")
-
-UPSTREAM_KEY = "x-upstream-api-key"
-"""The header with the caller's own key of the Messages API."""
-
-LARGE_BODY = 64 * 1024
-"""Bodies and answers beyond this many bytes are parsed and written on a worker thread."""
-
-BODIES: tuple[type[Strict], ...] = (ContextRequest, AttachmentsRequest, TokensRequest, ScanRequest, LintRequest)
+BODIES: tuple[type[Strict], ...] = (
+    ContextRequest,
+    AttachmentsRequest,
+    TokensRequest,
+    ScanRequest,
+    LintRequest,
+    CompactionRequest,
+    CompactionReport,
+)
 
 
 class NameTakenError(ValueError):
     """Two models of the wire have one name: the contract would describe one of them as the other."""
-
-
-REFERENCE = "#/components/schemas/{model}"
 
 
 def routes(
@@ -62,20 +72,20 @@ def routes(
 ) -> APIRouter:
     """The contract's routes, over what `main` has built."""
     tokens = Tokens(contexts.known, contexts.sessions, contexts.reckoning)
-    router = APIRouter(responses=_problems(401, 403, 421, 500))
+    router = APIRouter(responses=problem_answers(401, 403, 421, 500))
 
     @router.post(
         "/v1/context",
         response_model=schema.ContextAnswer,
-        responses=_problems(400, 404, 413, 415, 422, 503),
-        openapi_extra=_body(ContextRequest),
+        responses=problem_answers(400, 404, 413, 415, 422, 503),
+        openapi_extra=body_of(ContextRequest),
         tags=["assembly"],
     )
     async def assemble_context(request: Request) -> Response:
         """Assembles the context of one model call: system blocks, CLAUDE.md message, tokens and compaction state."""
-        _require_json(request)
-        body, betas, key = await request.body(), _betas(request), request.headers.get(UPSTREAM_KEY)
-        ask = await _off_loop(lambda: to_ask(parsed(ContextRequest, body), server(), betas, key), len(body))
+        require_json(request)
+        body, betas, key = await request.body(), betas_of(request), request.headers.get(UPSTREAM_KEY)
+        ask = await off_loop(lambda: to_ask(parsed(ContextRequest, body), server(), betas, key), len(body))
         answer = await contexts.answer(ask)
         values, content = await asyncio.to_thread(_written, answer)
         return Response(content, media_type="application/json", headers={"etag": f'"{values["digest"]}"'})
@@ -83,127 +93,93 @@ def routes(
     @router.post(
         "/v1/attachments",
         response_model=schema.AttachmentsAnswer,
-        responses=_problems(400, 404, 413, 415, 422, 503),
-        openapi_extra=_body(AttachmentsRequest),
+        responses=problem_answers(400, 404, 413, 415, 422, 503),
+        openapi_extra=body_of(AttachmentsRequest),
         tags=["assembly"],
     )
     async def attach(request: Request) -> Response:
         """Nested files and conditional rules for files the model touched, each once in a session."""
-        _require_json(request)
-        body = await _parsed(AttachmentsRequest, await request.body())
+        require_json(request)
+        body = await parsed_body(AttachmentsRequest, await request.body())
         answer = await contexts.attachments(touches_ask(body, server()))
         session, raw = asdict(answer.session), body.memory.include_raw
-        return _json(attachments_answer(answer.attached, answer.memory, session, answer.notices, raw=raw))
+        return json_answer(attachments_answer(answer.attached, answer.memory, session, answer.notices, raw=raw))
 
     @router.post(
         "/v1/scan",
         response_model=ScanAnswer,
-        responses=_problems(400, 404, 413, 415, 422, 503),
-        openapi_extra=_body(ScanRequest),
+        responses=problem_answers(400, 404, 413, 415, 422, 503),
+        openapi_extra=body_of(ScanRequest),
         tags=["assembly"],
     )
     async def scan(request: Request) -> Response:
         """Other tools' files in a workspace, and the prompt with which a model proposes a CLAUDE.md from them."""
-        _require_json(request)
-        body = await _parsed(ScanRequest, await request.body())
+        require_json(request)
+        body = await parsed_body(ScanRequest, await request.body())
         found, prompt = await scans.scan(body.workspace.opened_as())
-        return _json(await asyncio.to_thread(scan_answer, found, prompt))
+        return json_answer(await asyncio.to_thread(scan_answer, found, prompt))
 
     @router.post(
         "/v1/cache/lint",
         response_model=LintAnswer,
-        responses=_problems(400, 413, 415, 422),
-        openapi_extra=_body(LintRequest),
+        responses=problem_answers(400, 413, 415, 422),
+        openapi_extra=body_of(LintRequest),
         tags=["cache"],
     )
     async def lint_cache(request: Request) -> Response:
         """What a series of raw Messages API requests does to the prompt cache: hits, causes, and faults."""
-        _require_json(request)
-        body = await _parsed(LintRequest, await request.body())
-        return _json(await asyncio.to_thread(lambda: lint_answer(linted(body.requests, models, prices))))
+        require_json(request)
+        body = await parsed_body(LintRequest, await request.body())
+        return json_answer(await asyncio.to_thread(lambda: lint_answer(linted(body.requests, models, prices))))
 
     @router.post(
         "/v1/tokens",
         response_model=TokensResult,
-        responses=_problems(400, 413, 415, 422),
-        openapi_extra=_body(TokensRequest),
+        responses=problem_answers(400, 413, 415, 422),
+        openapi_extra=body_of(TokensRequest),
         tags=["tokens"],
     )
     async def count_tokens(request: Request) -> Response:
         """What a request of any client costs in tokens, part by part, and when it will have to be compacted."""
-        _require_json(request)
-        body, betas, key = await request.body(), _betas(request), request.headers.get(UPSTREAM_KEY)
-        ask = await _off_loop(lambda: tokens_ask(parsed(TokensRequest, body), betas, key), len(body))
+        require_json(request)
+        body, betas, key = await request.body(), betas_of(request), request.headers.get(UPSTREAM_KEY)
+        ask = await off_loop(lambda: tokens_ask(parsed(TokensRequest, body), betas, key), len(body))
         tally, notices = await tokens.count(ask)
-        return _json(await asyncio.to_thread(tokens_answer, tally, notices))
+        return json_answer(await asyncio.to_thread(tokens_answer, tally, notices))
 
     @router.get("/v1/models", response_model=schema.Models, tags=["service"])
     async def list_models() -> Response:
         """The model table: windows, limits and spellings this service knows."""
         rows = [_model_row(model) for model in models.rows]
-        return _json({"models": rows, "aliases": dict(models.aliases), "default": _model_row(models.default)})
+        return json_answer({"models": rows, "aliases": dict(models.aliases), "default": _model_row(models.default)})
 
     @router.get("/healthz", response_model=schema.Health, tags=["service"])
     async def health() -> Response:
         """Whether the process answers."""
-        return _json({"status": "ok", "version": version, "checks": None})
+        return json_answer({"status": "ok", "version": version, "checks": None})
 
     @router.get("/readyz", response_model=schema.Health, responses={503: {"model": schema.Health}}, tags=["service"])
     async def readiness() -> Response:
         """Whether it can serve: the session store is reachable."""
         ready = await contexts.sessions.store.ready()
         status = "ok" if ready else "unavailable"
-        return _json({"status": status, "version": version, "checks": {"store": ready}}, 200 if ready else 503)
+        return json_answer({"status": status, "version": version, "checks": {"store": ready}}, 200 if ready else 503)
 
     return router
 
 
 def _written(answer: Answer) -> tuple[dict[str, Any], bytes]:
-    values = context_answer(answer.assembly, asdict(answer.session), answer.notices)
+    values = context_values(answer)
     return values, to_bytes(values)
-
-
-def _json(values: Any, status: int = 200) -> Response:
-    return Response(to_bytes(values), status, media_type="application/json")
 
 
 def _model_row(model: Any) -> dict[str, Any]:
     return {name: getattr(model, name) for name in schema.ModelRow.model_fields}
 
 
-def _betas(request: Request) -> tuple[str, ...]:
-    given = ",".join(request.headers.getlist("anthropic-beta"))
-    return tuple(beta.strip() for beta in given.split(",") if beta.strip())
-
-
-def _require_json(request: Request) -> None:
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != "application/json" and not media_type.endswith("+json"):
-        raise UnsupportedMediaType("Send the body as JSON with the header content-type: application/json.")
-
-
-async def _parsed(model: type[Model], body: bytes) -> Model:
-    return await _off_loop(lambda: parsed(model, body), len(body))
-
-
-async def _off_loop(work: Callable[[], T], size: int) -> T:
-    """Does ``work`` on a body of ``size`` bytes: on a worker thread when it is large."""
-    return await asyncio.to_thread(work) if size > LARGE_BODY else work()
-
-
-def _body(model: type) -> dict[str, Any]:
-    reference = {"$ref": REFERENCE.format(model=model.__name__)}
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": reference}}}}
-
-
-def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    reference = {"$ref": REFERENCE.format(model="ProblemBody")}
-    return {status: {"description": "A problem", "content": {MEDIA_TYPE: {"schema": reference}}} for status in statuses}
-
-
 def answer_problems(app: FastAPI) -> None:
     """Every failure in the one shape; what nobody expected is `answer_unexpected`'s."""
-    for kind in (Problem, HTTPException, ClientDisconnect):
+    for kind in (Problem, HTTPException, ClientDisconnect, CallerGoneError):
         app.add_exception_handler(kind, _answer_problem)
 
 
@@ -226,7 +202,7 @@ def _problem_response(request: Request, problem: Problem, headers: Mapping[str, 
 
 
 def _as_problem(error: Exception) -> Problem:
-    if isinstance(error, ClientDisconnect):
+    if isinstance(error, ClientDisconnect | CallerGoneError):
         return NotJson("The body ended before its length was reached: send it again.")
     status = error.status_code if isinstance(error, HTTPException) else None
     if status == NotFound.status:

@@ -12,10 +12,12 @@ from weakref import WeakValueDictionary
 from app.core.assembly import Assembly, asked, assemble
 from app.core.attachments import Attached
 from app.core.facts import Client, Notice
+from app.core.gathered import Facts
 from app.core.late import is_prompt
 from app.core.memory import Memory
 from app.core.remembered import Remembered
 from app.core.sections import SESSION_GUIDANCE, SYSTEM_CONTEXT, uses_default_prompt
+from app.core.tools import tool_names
 from app.errors import InvalidRequest, WorkspaceNotFound
 from app.gather import Known, Wanted, gather, gather_attachments
 from app.reckoning import Reckoning, Route
@@ -73,10 +75,25 @@ class Contexts:
         """Raises the problems of opening a workspace."""
         async with self._opened(ask) as (settled, workspace):
             answer = await self._turn(settled, workspace)
+        return await self.exactly(ask, answer)
+
+    async def exactly(self, ask: Ask, answer: Answer) -> Answer:
+        """The answer with the API's own count, where it is asked for."""
         assembly = answer.assembly
         route = Route(ask.request.provider, assembly.planned.betas, ask.region, ask.upstream_key)
         tally, notices = await self.reckoning.exact(assembly.tally, assembly.request, route)
         return replace(answer, assembly=replace(assembly, tally=tally), notices=(*answer.notices, *notices))
+
+    async def gathered_anew(self, ask: Ask) -> tuple[Facts, Remembered]:
+        """The facts of a conversation that begins, and a session that has had none. Nothing is kept."""
+        async with self._opened(ask) as (settled, workspace):
+            fresh = _fresh(_identity(settled), settled)
+            facts = await gather(workspace, settled.request, self.known, _wanted(settled, fresh))
+        return replace(facts, started=self.known.now() if ask.session_id else None), fresh
+
+    def begun_anew(self, ask: Ask, assembly: Assembly) -> Answer:
+        """The answer that a conversation begins with in a session that goes on."""
+        return _answered(ask, Held(1, assembly.remember), assembly, moved=False)
 
     async def attachments(self, ask: Ask) -> AttachmentsAnswer:
         """What the touched files bring and this session has not had; the caller puts it into the conversation."""
@@ -107,7 +124,8 @@ class Contexts:
 
     async def _turn_of(self, ask: Ask, workspace: Workspace, identity: str) -> Answer:
         while True:
-            held, remembered, moved = await self._recalled(ask, identity)
+            held, recalled, moved = await self._recalled(ask, identity)
+            remembered = recalled.resumed(ask.request.messages)
             facts = await gather(workspace, ask.request, self.known, _wanted(ask, remembered))
             started = self.known.now() if ask.session_id else None
             assembly = await asyncio.to_thread(assemble, replace(facts, started=started), remembered)
@@ -134,13 +152,14 @@ class Contexts:
         """What the store holds, what of it counts for this workspace, and whether it was another's."""
         held = await self.sessions.load(ask.session_id)
         moved = held.remembered is not None and held.remembered.workspace != identity
-        compacted = held.remembered is not None and _boundaries(ask) > held.remembered.boundaries
+        compacted = held.remembered is not None and _is_compacted(ask, held.remembered)
         keeps = held.remembered is not None and not moved and not compacted
-        remembered = held.remembered if held.remembered and keeps else _fresh(identity, ask)
+        fresh = _fresh(identity, ask)
+        remembered = held.remembered if held.remembered and keeps else fresh
         if held.remembered is not None and compacted and not moved:
-            remembered = replace(remembered, turn=held.remembered.turn)
+            remembered = held.remembered.begun_anew(fresh)
         if not remembered.date:
-            remembered = replace(_fresh(identity, ask), delivered=remembered.delivered)
+            remembered = replace(remembered.begun_anew(fresh), delivered=remembered.delivered)
         return held, remembered.rewound(len(ask.request.messages)), moved
 
 
@@ -185,12 +204,17 @@ def _identity(ask: Ask) -> str:
 
 def _fresh(identity: str, ask: Ask) -> Remembered:
     date = ask.request.date
-    return Remembered(identity, date, {"date": date}, files=_files_digest(ask), boundaries=_boundaries(ask))
+    return Remembered(identity, date, {"date": date}, files=_files_digest(ask), boundary=_boundary(ask))
 
 
-def _boundaries(ask: Ask) -> int:
-    """How often the conversation was compacted: each time memory is read again and attachments can come again."""
-    return sum(1 for message in ask.request.messages if message.boundary)
+def _boundary(ask: Ask) -> str:
+    """Which compaction the conversation goes on from: after another one memory is read again. Empty: none."""
+    last = next((message for message in reversed(ask.request.messages) if message.boundary), None)
+    return hashlib.sha256(repr(last.content).encode("utf-8", "surrogatepass")).hexdigest() if last else ""
+
+
+def _is_compacted(ask: Ask, remembered: Remembered) -> bool:
+    return _boundary(ask) not in {"", remembered.boundary}
 
 
 def _files_digest(ask: Ask) -> str:
@@ -207,7 +231,7 @@ def _wanted(ask: Ask, remembered: Remembered) -> Wanted:
         style=remembered.style,
         memory=remembered.memory if keeps else None,
         delivered=remembered.delivered,
-        skills=SESSION_GUIDANCE not in remembered.sections,
+        skills=SESSION_GUIDANCE not in remembered.sections or remembered.tools != tool_names(ask.request.tools),
     )
 
 
@@ -244,7 +268,8 @@ def _moved_notices(*, moved: bool) -> tuple[Notice, ...]:
 def _kept_notices(ask: Ask, held: Held, *, moved: bool) -> tuple[Notice, ...]:
     """A word when the files sent are not those that the session's memory was read from."""
     before = held.remembered
-    if before is None or moved or ask.freshness != "session" or before.files == _files_digest(ask):
+    renewed = moved or ask.freshness != "session" or before is None or _is_compacted(ask, before)
+    if renewed or before is None or before.files == _files_digest(ask):
         return ()
     message = (
         "The files sent differ from those of the session's first turn, whose memory is kept: use freshness validate."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any, ClassVar
 
 
@@ -60,6 +61,42 @@ class WorkspaceNotFound(Problem):
     status = 404
     type = "workspace-not-found"
     title = "The workspace cannot be opened"
+
+
+class SessionNotFound(Problem):
+    status = 404
+    type = "session-not-found"
+    title = "There is no such session"
+
+
+class BreakerOpen(Problem):
+    status = 409
+    type = "breaker-open"
+    title = "Automatic compaction has stopped in this session"
+
+
+class AutoCompactOff(Problem):
+    status = 409
+    type = "auto-compact-off"
+    title = "Automatic compaction is off"
+
+
+class CompactingAlready(Problem):
+    """Another compaction of the session is under way for ``seconds`` at most."""
+
+    status = 409
+    type = "compacting-already"
+    title = "The session is being compacted"
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__("Another compaction of this session is under way: ask again when it has ended.")
+        self.headers = {"retry-after": str(max(1, ceil(seconds)))}
+
+
+class UpstreamKeyMissing(Problem):
+    status = 424
+    type = "upstream-key-missing"
+    title = "There is no key for the model's provider"
 
 
 class GitUnavailable(Problem):

@@ -9,11 +9,15 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
 from starlette.middleware import Middleware
 from starlette.middleware.exceptions import ExceptionMiddleware
 
 from app import __version__
 from app.api import answer_problems, answer_unexpected, contract, routes
+from app.attempts import Sessioned
+from app.compacting import Compactions
+from app.compaction_routes import compaction_routes
 from app.context import Contexts
 from app.core.allowance import Limits
 from app.core.costs import Prices, priced
@@ -24,11 +28,13 @@ from app.data.tables import load_models
 from app.data.texts import load_prose
 from app.gather import Known
 from app.guard import Guard
+from app.metrics import Metrics
 from app.reckoning import Reckoning
 from app.scanning import Scans
 from app.settings import Settings
 from app.stores.process import ProcessStore
 from app.stores.sessions import Sessions
+from app.summarizing import Summaries
 from app.telemetry import Telemetry, logger
 from app.upstream import Upstream
 from app.wire.descriptor import MANAGED_DIRS
@@ -94,6 +100,13 @@ def scans(contexts: Contexts) -> Scans:
     return Scans(contexts.ground, contexts.known.prose)
 
 
+def compactions(contexts: Contexts, metrics: Metrics) -> Compactions:
+    """What answers compactions, of the same sessions."""
+    upstream = contexts.upstream
+    sessioned = Sessioned(contexts.sessions, contexts.known, metrics, upstream.create_seconds)
+    return Compactions(contexts, sessioned, Summaries(upstream), metrics)
+
+
 def server_facts(settings: Settings) -> Server:
     today = dt.datetime.now().astimezone().date().isoformat()
     return Server(settings.platform, str(settings.home) if settings.home else None, today)
@@ -134,8 +147,11 @@ def build_app(settings: Settings, contexts: Contexts) -> FastAPI:
     )
     models = contexts.known.models
     prices = contexts.known.prices
+    metrics = Metrics(CollectorRegistry())
     built = routes(contexts, scans(contexts), models, prices, __version__, server=lambda: server_facts(settings))
+    compacting = compaction_routes(compactions(contexts, metrics), metrics, server=lambda: server_facts(settings))
     app.include_router(built)
+    app.include_router(compacting)
     answer_problems(app)
     written: dict[str, Any] = contract(app)
     app.openapi = lambda: written  # type: ignore[method-assign]

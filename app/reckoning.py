@@ -43,7 +43,9 @@ class Reckoning:
         """``tally`` with the API's figure for ``request``, or as it was; and what there is to say about it."""
         if not tally.asks:
             return tally, ()
-        found = await self.counting.count(request, route.betas, route.key, route.provider, route.region)
+        found = _believed(
+            await self.counting.count(request, route.betas, route.key, route.provider, route.region), tally
+        )
         notices = tuple(self._told(found, tally))
         if found.tokens is None or found.method is None:
             return tally, notices
@@ -68,8 +70,28 @@ class Reckoning:
             yield Notice(FILLED, "The API counts no such request: a user's message of one character counts too.", WHERE)
 
 
+LEAST_SHARE = 8
+"""A count below this part, an eighth, of the estimate is not believed."""
+
 RATES = {1: 10, 2: 13}
 """Tokens that each generation of tokenizer makes of the same text."""
+
+
+def _believed(found: Counted, tally: Tally) -> Counted:
+    """A figure far below what the text can have is no count."""
+    if found.tokens is None or found.tokens * LEAST_SHARE >= tally.rows.total:
+        return found
+    message = (
+        f"{found.tokens} tokens were told for a request of about {tally.rows.total:,}: this backend does not count."
+    )
+    return Counted(
+        None,
+        None,
+        (
+            *found.attempts,
+            Attempt("count_tokens" if found.method == "exact" else "fallback_model", "untrusted", message),
+        ),
+    )
 
 
 def _worded(attempt: Attempt) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import tempfile
 import tomllib
@@ -30,6 +31,8 @@ OTHER_VARIABLES = frozenset({"STRATA_CONFIG", "STRATA_VENV", "STRATA_REDIS_URL"}
 """Variables that are no settings of this version: the file's place, the scripts' environment, what is to come."""
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+
+_EXPONENT = re.compile(r"[0-9]+(?:\.[0-9]+)?[eE]\+?[0-9]{1,2}")
 
 _PLATFORMS: dict[str, Platform] = {"darwin": "macos", "win32": "windows"}
 
@@ -111,6 +114,13 @@ class Settings(BaseSettings):
     @classmethod
     def _split_commas(cls, value: Any) -> Any:
         return [item.strip() for item in value.split(",") if item.strip()] if isinstance(value, str) else value
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _exponents_are_numbers(cls, value: Any) -> Any:
+        """A whole number may be written as 2e4."""
+        written = value.strip() if isinstance(value, str) else ""
+        return str(int(float(written))) if _EXPONENT.fullmatch(written) and float(written).is_integer() else value
 
     @field_validator("upstream_url")
     @classmethod

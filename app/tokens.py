@@ -36,7 +36,7 @@ class Tokens:
                 *((f"system[{index}]", measure.block(block)) for index, block in enumerate(ask.system)),
                 *tool_rows(measure, ask.tools),
             ),
-            messages=tuple(measure.message(message) for message in ask.messages),
+            messages=tuple(measure.message(message) for message in basis.counted(ask.messages)),
         )
         found, notices = await self.reckoning.exact(
             tally(basis, raw, ask.messages),

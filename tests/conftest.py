@@ -6,11 +6,15 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from hypothesis import settings
 
 from app.main import create_app
 from app.settings import Settings
 from tests.serving import serve
 from tests.standin.server import StandIn
+
+settings.register_profile("any speed", settings.default, deadline=None)
+settings.load_profile("any speed")
 
 
 @pytest.fixture(scope="session")

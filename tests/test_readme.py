@@ -52,7 +52,8 @@ def test_every_reason_has_a_row_with_its_meaning(reason: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(Settings.model_fields))
 def test_every_setting_has_a_row(name: str) -> None:
-    assert row_of(f"STRATA_{name.upper()}")
+    own = Settings.model_fields[name].validation_alias
+    assert row_of(str(own or f"STRATA_{name.upper()}"))
 
 
 @pytest.mark.parametrize("problem", problems(), ids=lambda problem: problem.type)

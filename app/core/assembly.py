@@ -11,29 +11,29 @@ from app.core.blocks import Block
 from app.core.budget import option_notices
 from app.core.calibration import Calibration
 from app.core.changes import Situation, changes, states
-from app.core.conversation import conversation, empty_notices
+from app.core.compaction import fixed_parts
+from app.core.conversation import conversation, empty_notices, system_notices
 from app.core.dynamic_sections import mcp_texts
-from app.core.facts import Json, Message, Notice, Request
+from app.core.facts import Json, Notice, Request
 from app.core.gathered import Facts
 from app.core.key_order import ordered
 from app.core.late import Late, late_attachments
 from app.core.markers import Planned, plan_markers
 from app.core.message import UserContext
 from app.core.models import BETA_1M, window
-from app.core.prefix import rough_minimum, segments
-from app.core.previous import Previous, Turn, previous
-from app.core.prompt import Prompt, compose, kept_notices
+from app.core.previous import Previous
+from app.core.prompt import Prompt, compose, kept_notices, takes_system
 from app.core.providers import provider_row
 from app.core.remembered import Remembered
 from app.core.report import Row
-from app.core.sections import to_remember, uses_default_prompt
-from app.core.sent import lightened, sent
+from app.core.sections import SYSTEM_CONTEXT, to_remember, uses_default_prompt
+from app.core.system_context import GIT_STATUS
 from app.core.tally import Basis, Tally, tally
-from app.core.tokens import utf16_length
 from app.core.tools import sorted_tools, tool_names
+from app.core.turns import calibrations, changed_blocks, compared_with_last, kept, size_notices, turn_of, with_the_model
 
-MOST_SEGMENTS = 20_000
-"""Blocks of the last request that a session remembers; with more, its next request has nothing to compare with."""
+MOST_FIXED = 20
+"""Parts that no compaction makes smaller, of which a session remembers the largest."""
 
 BETA_1M_DATED = "context-1m-2025-08-07"
 
@@ -59,16 +59,17 @@ def assemble(facts: Facts, remembered: Remembered) -> Assembly:
     tools = sorted_tools(ordered(request.tools))
     servers = tuple(mcp_texts(request.mcp_servers, request.settings.mcp_instruction_limit))
     prompt = compose(facts, remembered, tool_names(tools))
-    situation = _situation(facts, servers)
+    situation = _situation(facts, prompt, servers)
     late = (*remembered.late, *_new_late(facts, remembered, situation))
-    planned = _planned(facts, remembered, prompt, tools, conversation(prompt.opening, request.messages, late))
+    changed = changed_blocks(remembered.turn, facts.wire_model, tools, prompt.blocks)
+    planned = _planned(facts, remembered, prompt, tools, _messages(facts, prompt, late), changed=changed)
     body = _body(facts, planned)
-    calibrations = _calibrations(remembered, request.messages)
-    basis = _basis(facts, remembered, calibrations)
-    raw = rows(basis.measure, _counted_prompt(prompt, servers), tools, request.messages, late)
+    learned = calibrations(remembered, request.messages)
+    basis = _basis(facts, remembered, learned)
+    raw = rows(basis.measure, _counted_prompt(prompt, servers), tools, basis.counted(request.messages), late)
     told = tally(basis, raw, request.messages)
-    turn = _turn(facts, prompt, planned, body, told)
-    against = _previous(facts, remembered, turn)
+    turn = turn_of(facts, prompt, planned, body, told, changed=changed)
+    against = compared_with_last(facts, remembered, turn)
     return Assembly(
         facts=facts,
         prompt=prompt,
@@ -77,15 +78,21 @@ def assemble(facts: Facts, remembered: Remembered) -> Assembly:
         previous=against,
         rows=merged_rows(facts.memory.rows, facts.attached.rows),
         tally=told,
-        notices=_notices(facts, remembered, prompt, planned),
+        notices=(*_notices(facts, remembered, prompt, planned), *size_notices(turn)),
         remember=replace(
             _remembered(facts, remembered, prompt),
             told={**states(situation), **remembered.told},
             late=late,
-            turn=_kept(turn, against),
-            calibrations=calibrations,
+            turn=kept(turn, against),
+            calibrations=learned,
+            threshold=told.state.threshold,
+            fixed=fixed_parts(told.count.parts)[:MOST_FIXED],
         ),
     )
+
+
+def _messages(facts: Facts, prompt: Prompt, late: Sequence[Late]) -> list[Json]:
+    return conversation(prompt.opening, facts.request.messages, late, of_system=takes_system(facts))
 
 
 def asked(request: Request) -> str:
@@ -102,14 +109,15 @@ def _betas(facts: Facts) -> tuple[str, ...]:
     return (BETA_1M_DATED,) if needed else ()
 
 
-def _situation(facts: Facts, servers: tuple[tuple[str, str], ...]) -> Situation:
-    """What may change, as far as the model is told of it: of servers in a late message only in the late layout."""
+def _situation(facts: Facts, prompt: Prompt, servers: tuple[tuple[str, str], ...]) -> Situation:
+    """What may change, as far as the model was told of it: of servers in a late message only in the late layout."""
     request = facts.request
     default = uses_default_prompt(request.prompt)
+    told = any(GIT_STATUS in (element.text or "") for element in prompt.elements if element.name == SYSTEM_CONTEXT.name)
     return Situation(
         date=request.date,
         servers=servers if default and request.cache.layout == "late" else None,
-        git=facts.git if default and request.settings.include_git_instructions else None,
+        git=facts.git if told and request.settings.include_git_instructions else None,
     )
 
 
@@ -118,12 +126,20 @@ def _new_late(facts: Facts, remembered: Remembered, situation: Situation) -> tup
     messages = facts.request.messages
     return (
         *changes(remembered.known, situation, messages),
-        *late_attachments(facts.attached.files, messages, facts.request.client.cwd),
+        *late_attachments(
+            facts.attached.files, messages, facts.request.client.cwd, with_the_model(remembered, messages)
+        ),
     )
 
 
 def _planned(
-    facts: Facts, remembered: Remembered, prompt: Prompt, tools: Sequence[Json], messages: Sequence[Json]
+    facts: Facts,
+    remembered: Remembered,
+    prompt: Prompt,
+    tools: Sequence[Json],
+    messages: Sequence[Json],
+    *,
+    changed: frozenset[int],
 ) -> Planned:
     request, turn = facts.request, remembered.turn
     return plan_markers(
@@ -137,15 +153,9 @@ def _planned(
         betas=_betas(facts),
         callers=request.cache.enabled,
         before=turn.all_messages if turn else None,
-        changing=_changing(turn, prompt.blocks),
+        changing=changed & turn.changed if turn else frozenset(),
+        changed=changed,
     )
-
-
-def _changing(turn: Turn | None, blocks: Sequence[Block]) -> frozenset[int]:
-    """The system blocks that say something else than on the session's last turn."""
-    before = [one.digest for one in turn.sent.segments if one.area == "system"] if turn else []
-    now = segments({"system": [{"type": "text", "text": block.text} for block in blocks], "messages": ()})
-    return frozenset(index for index, (old, new) in enumerate(zip(before, now, strict=False)) if old != new.digest)
 
 
 def _body(facts: Facts, planned: Planned) -> Json:
@@ -158,52 +168,6 @@ def _body(facts: Facts, planned: Planned) -> Json:
         **({"system": list(planned.system)} if planned.system else {}),
         "messages": list(planned.messages),
     }
-
-
-def _turn(facts: Facts, prompt: Prompt, planned: Planned, body: Json, told: Tally) -> Turn | None:
-    """The request as the session keeps it; None without a session."""
-    if facts.started is None:
-        return None
-    now = sent(
-        body,
-        rough_minimum(facts.model),
-        started=facts.started,
-        context_messages=len(prompt.opening.messages()),
-        sections=_named_runs(prompt),
-        left_out=any(not point.sent for point in planned.breakpoints),
-    )
-    estimated = told.raw if told.factor is not None else None
-    return Turn(
-        now,
-        len(facts.request.messages),
-        len(planned.messages),
-        estimated=estimated,
-        tokenizer=facts.model.tokenizer,
-    )
-
-
-def _named_runs(prompt: Prompt) -> dict[str, tuple[tuple[str, int], ...]]:
-    """The sections of each system block, the files of the instructions, the sections that follow them, by place."""
-    context, back = prompt.opening.context, prompt.opening.back
-    behind = "messages[1].content[0]" if prompt.opening.of_system else f"messages[0].content[{int(bool(context.text))}]"
-    return {
-        **{f"system[{index}]": block.parts for index, block in enumerate(prompt.blocks)},
-        "messages[0].content[0]": tuple((piece.part, utf16_length(piece.text)) for piece in context.pieces),
-        **({behind: back.parts} if back else {}),
-    }
-
-
-def _kept(turn: Turn | None, against: Previous) -> Turn | None:
-    """What is remembered of it: not more than a store can hold for every session."""
-    if turn is None or len(turn.sent.segments) > MOST_SEGMENTS:
-        return None
-    return replace(turn, sent=lightened(turn.sent), comparison=against.comparison)
-
-
-def _previous(facts: Facts, remembered: Remembered, turn: Turn | None) -> Previous:
-    if turn is None or remembered.turn is None:
-        return Previous()
-    return previous(remembered.turn, turn.sent, facts.request.messages, facts.wire_model, facts.prices)
 
 
 def _counted_prompt(prompt: Prompt, servers: Servers) -> tuple[tuple[Block, ...], UserContext, Servers]:
@@ -223,19 +187,10 @@ def _basis(facts: Facts, remembered: Remembered, calibrations: Mapping[int, Cali
     )
 
 
-def _calibrations(remembered: Remembered, messages: Sequence[Message]) -> Mapping[int, Calibration]:
-    """With what the usage of the last request says of its estimate."""
-    turn = remembered.turn
-    usage = turn.usage(messages) if turn else None
-    if turn is None or usage is None or turn.estimated is None:
-        return remembered.calibrations
-    before = remembered.calibrations.get(turn.tokenizer, Calibration())
-    return {**remembered.calibrations, turn.tokenizer: before.learned(turn.estimated, usage.prompt)}
-
-
 def _notices(facts: Facts, remembered: Remembered, prompt: Prompt, planned: Planned) -> tuple[Notice, ...]:
     return (
         *empty_notices(facts.request.messages),
+        *system_notices(facts.request.messages, of_system=takes_system(facts)),
         *facts.notices,
         *facts.memory.notices,
         *option_notices(facts.request.tokens),
@@ -249,6 +204,8 @@ def _remembered(facts: Facts, remembered: Remembered, prompt: Prompt) -> Remembe
         remembered,
         model=facts.model.id,
         asked=asked(facts.request),
+        tools=prompt.facts.tools,
+        layout=facts.request.cache.layout,
         configuration=facts.configuration,
         style=remembered.style if remembered.begun else facts.style,
         sections={**remembered.sections, **to_remember(prompt.elements)},

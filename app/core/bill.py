@@ -84,10 +84,12 @@ def _split(name: str, text: str, servers: Servers) -> Iterator[tuple[str, str]]:
     if name != MCP_INSTRUCTIONS:
         yield f"system:{name}", text
         return
-    own, told = text, []
+    own, told, start = [], [], 0
     for server, words in servers:
-        before, found, behind = own.partition(f"{JOINT}{words}")
-        if found:
-            own = before + behind
-            told.append((f"mcp:{server}", found))
-    yield from ((f"system:{name}", own), *told)
+        at = text.find(f"{JOINT}{words}", start)
+        if at >= 0:
+            own.append(text[start:at])
+            start = at + len(JOINT) + len(words)
+            told.append((f"mcp:{server}", text[at:start]))
+    yield f"system:{name}", "".join((*own, text[start:]))
+    yield from told

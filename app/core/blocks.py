@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from app.core.facts import CacheOptions
@@ -51,7 +51,7 @@ def cut(elements: Sequence[Element], mode: CacheMode) -> tuple[Block, ...]:
 
     An attribution header and a prefix in front stay blocks of their own.
     """
-    present = [element for element in elements if said(element.text) is not None]
+    present = _parted([element for element in elements if said(element.text) is not None])
     seats = [_seat(index, element) for index, element in enumerate(present)]
     headers, prefixes, rest = (
         [element for element, taken in zip(present, seats, strict=True) if taken == seat]
@@ -68,8 +68,18 @@ def cut(elements: Sequence[Element], mode: CacheMode) -> tuple[Block, ...]:
     return tuple(block for group, scope in groups for block in joined(group, scope))
 
 
+def _parted(present: list[Element]) -> list[Element]:
+    """A header with other text behind it is a block of its own too: whoever takes the header away would take all."""
+    first = present[0].text if present else None
+    header, _, rest = (first or "").partition("\n")
+    if not header.startswith(HEADER_START) or said(rest) is None:
+        return present
+    parts = replace(present[0], text=header, name=ATTRIBUTION_HEADER_NAME), replace(present[0], text=rest.strip("\n"))
+    return [*parts, *present[1:]]
+
+
 def _seat(index: int, element: Element) -> Literal["header", "prefix", "rest"]:
-    if element.name == ATTRIBUTION_HEADER_NAME or (index == 0 and (element.text or "").startswith(HEADER_START)):
+    if index == 0 and (element.name == ATTRIBUTION_HEADER_NAME or (element.text or "").startswith(HEADER_START)):
         return "header"
     return "prefix" if element.name == PREFIX_NAME else "rest"
 

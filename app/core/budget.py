@@ -193,13 +193,15 @@ def _percent_of(share: int, whole: int) -> int:
 
 
 def _explain_threshold(lines: Limits, options: TokenOptions) -> tuple[str, ...]:
+    percent = None if _percent(options) is None else f"percent_override {options.percent_override:g} %"
     if not options.auto_compact:
-        return ("auto compaction is off: nothing compacts by itself",)
+        off = "auto compaction is off: nothing compacts by itself"
+        return (off, *((f"{percent} has no effect without it",) if percent else ()))
     buffer = f"{MINUS} {lines.buffer:,} buffer → compacts at {lines.unlowered:,}"
-    if lines.threshold == lines.unlowered:
-        return (buffer,)
-    lowered = f"{options.percent_override:g} % of {lines.effective:,} by percent_override"
-    return buffer, f"lowered to {lowered} → compacts at {lines.threshold:,}"
+    if lines.threshold < lines.unlowered:
+        lowered = f"{options.percent_override:g} % of {lines.effective:,} by percent_override"
+        return buffer, f"lowered to {lowered} → compacts at {lines.threshold:,}"
+    return (buffer, *((f"{percent} of {lines.effective:,} is no less: no effect",) if percent else ()))
 
 
 def _explain_use(used: int, percents: _Percents, options: TokenOptions) -> str:

@@ -173,7 +173,7 @@ def _kept_bytes_cause(pair: _Pair) -> Cause | None:
 def _changed(before: Sent, after: Sent, difference: Difference) -> Cause:
     if difference.at.startswith("tools"):
         return "tools_changed"
-    if difference.at.startswith("system"):
+    if difference.at.startswith("system") or difference.at in {before.behind, after.behind}:
         return "system_changed"
     message = int(difference.at.removeprefix("messages[").partition("]")[0])
     return "memory_changed" if message < max(before.context_messages, after.context_messages) else "messages_rewritten"

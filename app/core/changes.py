@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from app.core.facts import GitFacts, Message
 from app.core.late import Late, end, is_prompt
+from app.core.message import inert
 from app.core.system_context import short_status
 
 SHOWN_COMMITS = 5
@@ -52,7 +53,7 @@ def changes(known: Mapping[str, str], now: Situation, messages: Sequence[Message
         state = row.state(now)
         if state in (None, known.get(row.name, state)) or (row.patient and not is_prompt(messages)):
             continue
-        text = f"<system-reminder>\n{row.text(known[row.name], now)}\n</system-reminder>"
+        text = f"<system-reminder>\n{inert(row.text(known[row.name], now))}\n</system-reminder>"
         yield Late(end(messages), row.part, text, subject=row.name, state=state)
 
 
@@ -67,13 +68,15 @@ def _date_text(_: str, now: Situation) -> str:
 def _servers(now: Situation) -> str | None:
     if now.servers is None:
         return None
-    return json.dumps({name: _digest(text) for name, text in now.servers}, sort_keys=True)
+    return json.dumps(sorted([name, _digest(text)] for name, text in now.servers))
 
 
 def _servers_text(known: str, now: Situation) -> str:
-    before = json.loads(known)
-    told = [text for name, text in now.servers or () if before.get(name) != _digest(text)]
-    gone = sorted(before.keys() - {name for name, _ in now.servers or ()})
+    before = {(name, digest) for name, digest in json.loads(known)}
+    present = {(name, _digest(text)) for name, text in now.servers or ()}
+    changed = {name for name, _ in before ^ present}
+    told = [text for name, text in now.servers or () if name in changed]
+    gone = sorted(changed - {name for name, _ in present})
     return "\n\n".join(
         (
             "The MCP servers have changed.",

@@ -9,7 +9,7 @@ from typing import Any
 from app.core.blocks import Block
 from app.core.facts import Json, Message, Notice
 from app.core.key_order import ordered
-from app.core.late import Late, places
+from app.core.late import Late, behind_results, places
 from app.core.message import UserContext
 
 
@@ -24,6 +24,11 @@ class Opening:
     back: Block | None = None
     of_system: bool = False
 
+    @property
+    def behind(self) -> str:
+        """Where the back stands in the request's messages."""
+        return "messages[1].content[0]" if self.of_system else f"messages[0].content[{int(bool(self.context.text))}]"
+
     def messages(self) -> list[Json]:
         """None, one or two messages."""
         back = [self.back.text] if self.back else []
@@ -32,17 +37,49 @@ class Opening:
         return [*found, texts_message("system", back)] if back and self.of_system else found
 
 
-def conversation(opening: Opening, messages: Sequence[Message], late: Sequence[Late]) -> list[Json]:
-    """All messages, in the order in which they are sent."""
+def conversation(opening: Opening, messages: Sequence[Message], late: Sequence[Late], *, of_system: bool) -> list[Json]:
+    """All messages, in the order in which they are sent.
+
+    ``of_system``: the receiver takes messages of the role ``system``; else the caller's become reminders of the user.
+    """
     found = opening.messages()
-    there = places(messages, late)
+    there = _joining(messages, late, of_system=of_system)
     for index, message in enumerate(messages):
         if index in there:
-            found.append(texts_message("user", there[index]))
-        found.append(_api_message(message))
+            found.append({"role": "user", "content": there[index]})
+        if of_system or message.role != "system":
+            found.append(_api_message(message))
     if len(messages) in there:
-        found.append(texts_message("user", there[len(messages)]))
+        found.append({"role": "user", "content": there[len(messages)]})
     return found
+
+
+def _joining(messages: Sequence[Message], late: Sequence[Late], *, of_system: bool) -> dict[int, list[Json]]:
+    """Blocks that join the conversation, by the number of messages they stand behind."""
+    found: dict[int, list[Json]] = {}
+    for index, message in enumerate(messages):
+        if message.role == "system" and not of_system:
+            found.setdefault(behind_results(index, messages), []).extend(_reminders(message))
+    for index, texts in places(messages, late).items():
+        found.setdefault(index, []).extend({"type": "text", "text": text} for text in texts)
+    return found
+
+
+def _reminders(message: Message) -> Iterator[Json]:
+    content = message.content
+    for block in ({"type": "text", "text": content},) if isinstance(content, str) else content:
+        text = block.get("text")
+        yield {**block, "text": f"<system-reminder>\n{text}\n</system-reminder>"} if isinstance(text, str) else block
+
+
+def system_notices(messages: Sequence[Message], *, of_system: bool) -> Iterator[Notice]:
+    """A word on each of the caller's messages of the role ``system`` that is sent as the user's."""
+    for index, message in enumerate(messages):
+        if message.role == "system" and not of_system:
+            told = (
+                "This model or provider takes no messages of the role system: it was sent as a reminder of the user's."
+            )
+            yield Notice("system_message_as_reminder", told, f"messages[{index}]")
 
 
 def empty_notices(messages: Sequence[Message]) -> Iterator[Notice]:

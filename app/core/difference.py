@@ -72,9 +72,10 @@ def _offset(old: str, new: str) -> int:
 def _section(
     before: Sent, after: Sent, place: Segment, texts: tuple[str | None, str | None], offset: int | None
 ) -> str | None:
-    """The section or file of a block in which a place is; one that is only in ``after`` counts too."""
-    if offset is None:
-        return _changed_run(before, after, place.at, texts)
+    """The first section or file of a block that is not the same; where they are not known, the one at the place."""
+    changed = _changed_run(before, after, place.at, texts)
+    if changed is not None or offset is None:
+        return changed
     units = utf16_length(max((text or "" for text in texts), key=len)[:offset])
     return _section_at(before, place.at, units) or _section_at(after, place.at, units)
 
@@ -99,9 +100,12 @@ def _changed_run(before: Sent, after: Sent, at: str, texts: tuple[str | None, st
 
 def _told_runs(one: Sent, at: str, text: str | None) -> tuple[tuple[str, bytes], ...] | None:
     """(name, digest) of each section; None: nothing is known of them."""
-    names = [name for name, _ in one.sections.get(at, ())]
+    runs = one.sections.get(at)
+    if runs is None:
+        return () if text == "" else None
+    names = [name for name, _ in runs]
     if text is not None:
-        return tuple(zip(names, run_digests(text, one.sections.get(at, ())), strict=False))
+        return tuple(zip(names, run_digests(text, runs), strict=False))
     return tuple(zip(names, one.runs[at], strict=False)) if at in one.runs else None
 
 

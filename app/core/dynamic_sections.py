@@ -123,7 +123,7 @@ def mcp_instructions(facts: PromptFacts) -> str | None:
 
 def mcp_texts(servers: Iterable[McpServer], limit: int) -> Iterator[tuple[str, str]]:
     """Name and text of every connected server that has instructions, by name; each cut on its own ``limit``."""
-    for server in sorted(servers, key=lambda server: server.name):
+    for server in sorted(servers, key=lambda server: (server.name, server.instructions)):
         if server.status == "connected" and server.instructions.strip():
             yield server.name, _instructions(server, limit)
 

@@ -31,24 +31,37 @@ class Late:
     state: str = ""
 
 
-def late_attachments(files: Sequence[MemoryFile], messages: Sequence[Message], cwd: str) -> Iterator[Late]:
-    """Attachments, each behind the result of the tool call that touched its file, else behind everything."""
+def late_attachments(
+    files: Sequence[MemoryFile], messages: Sequence[Message], cwd: str, sent: int = 0
+) -> Iterator[Late]:
+    """Attachments, each behind the newest result of a call that touched its file, else behind everything.
+
+    None stands among the first ``sent`` messages: those are with the model already.
+    """
     results = _results(messages, cwd) if files else {}
     paths = paths_for(cwd)
     for file in files:
         behind = results.get(paths.join(cwd, file.trigger)) if file.trigger else None
-        at = end(messages) if behind is None else _past(behind, messages)
+        at = end(messages) if behind is None or behind < sent else _past(behind, messages)
         yield Late(at, f"attachment:{file.path}", attachment_text(file), bytes_per_token(file.path), file.real)
 
 
 def end(messages: Sequence[Message]) -> int:
     """How many messages a late one stands behind: all, but for an answer that the model is to go on with."""
-    return len(messages) - 1 if messages and messages[-1].role == "assistant" else len(messages)
+    count = len(messages)
+    while count and messages[count - 1].role == "assistant":
+        count -= 1
+    return count
 
 
 def is_prompt(messages: Sequence[Message]) -> bool:
     """Whether the user speaks at the end, rather than a tool."""
     return bool(messages) and messages[-1].role == "user" and not _has_result(messages[-1])
+
+
+def behind_results(index: int, messages: Sequence[Message]) -> int:
+    """Where what is said at ``index`` can stand: not between a call and its results."""
+    return _past(index + 1, messages) if index + 1 < len(messages) and _has_result(messages[index + 1]) else index
 
 
 def places(messages: Sequence[Message], late: Sequence[Late]) -> Mapping[int, list[str]]:
@@ -63,7 +76,7 @@ def places(messages: Sequence[Message], late: Sequence[Late]) -> Mapping[int, li
 
 
 def _results(messages: Sequence[Message], cwd: str) -> Mapping[str, int]:
-    """Where the first result of a call that names a path stands, by the absolute path."""
+    """Where the newest result of a call that names a path stands, by the absolute path."""
     paths = paths_for(cwd)
     calls: dict[str, list[str]] = {}
     found: dict[str, int] = {}
@@ -75,7 +88,7 @@ def _results(messages: Sequence[Message], cwd: str) -> Mapping[str, int]:
         for block in _blocks(message, "tool_result"):
             answered = block.get("tool_use_id")
             for path in calls.get(answered, []) if isinstance(answered, str) else []:
-                found.setdefault(path, index)
+                found[path] = index
     return found
 
 

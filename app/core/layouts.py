@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from app.core.blocks import Block, joined
+from app.core.message import inert
 from app.core.registry import Element, said
 
 Layout = Literal["classic", "late"]
@@ -34,6 +35,7 @@ class Laid:
             return None
         opening = OPENING if of_system else f"<system-reminder>\n{OPENING}"
         closing = () if of_system else (Element("late_closing", CLOSING, "static"),)
+        told = told if of_system else [replace(element, text=inert(element.text or "")) for element in told]
         (block,) = joined((Element("late_opening", opening, "static"), *told, *closing), None)
         return block
 

@@ -15,7 +15,7 @@ from app.core.blocks import Block
 from app.core.caller_markers import DROPPED, MOST_MARKERS, TTL_CHANGED, Mark, Marks, Receiver, caller_marks, no_marks
 from app.core.facts import CacheOptions, Json, Notice
 from app.core.models import Model
-from app.core.prefix import model_tokens
+from app.core.prefix import model_tokens, rough_minimum
 from app.core.providers import BETA_SCOPE, Provider, ProviderRow, provider_row
 from app.core.slots import Change, Path, Places, places_of, rewritten, with_marker, without_marker
 from app.core.tokens import rough_block
@@ -66,6 +66,7 @@ def plan_markers(
     automatic: Json | None = None,
     before: int | None = None,
     changing: Collection[int] = frozenset(),
+    changed: Collection[int] = frozenset(),
     betas: tuple[str, ...] = (),
     callers: bool = True,
     measure: Callable[[Any], int] = rough_block,
@@ -82,6 +83,7 @@ def plan_markers(
         automatic: the ``cache_control`` at the top of the caller's request.
         before: how many of ``messages`` the session's previous request had; None: those in front of the last answer.
         changing: the indexes of system blocks that are known to change from turn to turn.
+        changed: those that changed just now: what stands in front of them gets a marker too, if there is room.
         betas: the caller's own beta values.
         callers: whether the caller's markers are kept; if not, each that goes is told.
         measure: rough tokens of a tool, of a block, or of a message's bare text.
@@ -91,11 +93,12 @@ def plan_markers(
     request = {"tools": tools, "system": [_on_wire(block) for block in system], "messages": messages}
     places = places_of(request, automatic)
     stable = stable_prefix(places, system, changing)
+    spare = stable_prefix(places, system, changed).end
 
     theirs, told = caller_marks(places, receiver) if callers else no_marks(places)
     before = messages_before(messages) if before is None else before
     wanted, moved = (
-        wanted_markers(places, system, cache, theirs, stable, before=before, scoped=receiver.scope)
+        wanted_markers(places, system, cache, theirs, stable, before=before, scoped=receiver.scope, spare=spare)
         if cache.enabled
         else ({}, ())
     )
@@ -152,7 +155,7 @@ def _sizes(places: Places, numbers: Sequence[int], measure: Callable[[Any], int]
 
 
 def _reaches(tokens: int, model: Model) -> bool:
-    return model_tokens(tokens, model) >= model.min_cache
+    return tokens >= rough_minimum(model)
 
 
 def _fitting(wanted: Marks, theirs: Marks, places: Places) -> tuple[Marks, tuple[Notice, ...]]:

@@ -72,5 +72,10 @@ def _claude_md(files: Sequence[MemoryFile]) -> list[Piece]:
     return pieces
 
 
+def inert(text: str) -> str:
+    """``text`` that cannot end the reminder in which it stands."""
+    return text.replace("</system-reminder>", "<\\/system-reminder>")
+
+
 def attachment_text(file: MemoryFile) -> str:
     return f"<system-reminder>\nContents of {file.path}:\n\n{file.content}\n</system-reminder>"

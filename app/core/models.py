@@ -27,6 +27,7 @@ class Model:
 
     ``cutoff`` is ``Month Year``. ``known`` False: the default row under the caller's own spelling.
     ``tagged_1m``: the spelling carried the ``[1m]`` tag. ``system_messages``: it takes messages of the role ``system``.
+    ``drops_thinking``: the API takes thinking of earlier turns out of its requests, and does not count it.
     """
 
     id: str
@@ -40,6 +41,7 @@ class Model:
     family: str | None
     supports_1m: bool = False
     system_messages: bool = False
+    drops_thinking: bool = False
     known: bool = True
     tagged_1m: bool = False
 
@@ -79,7 +81,9 @@ class ModelTable:
 
     def wire_id(self, spelling: str) -> str:
         """What is sent upstream: no tag, aliases expanded, else as it is spelt, which is as its provider needs it."""
-        untagged = spelling[: -len(TAG_1M)] if _tagged(spelling) else spelling
+        untagged = spelling.strip()
+        while _tagged(untagged):
+            untagged = untagged[: -len(TAG_1M)].rstrip()
         return self.aliases.get(untagged.lower(), untagged)
 
 
@@ -94,7 +98,7 @@ def _given(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tagged(spelling: str) -> bool:
-    return spelling[-len(TAG_1M) :].lower() == TAG_1M
+    return spelling.rstrip()[-len(TAG_1M) :].lower() == TAG_1M
 
 
 @dataclass(frozen=True, slots=True)

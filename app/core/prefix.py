@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -142,8 +143,13 @@ def entries(found: Sequence[Segment], minimum: int) -> tuple[int, ...]:
 
 
 def reached(written: Iterable[int], marks: Sequence[int]) -> int:
-    """The longest entry that one of the markers finds within LOOK_BACK positions before it; 0: none."""
-    return max((end for end in written if any(end <= mark <= end + LOOK_BACK for mark in marks)), default=0)
+    """The longest entry that one of ``marks``, which ascend, finds within LOOK_BACK positions before it; 0: none."""
+    found = 0
+    for end in written:
+        at = bisect_left(marks, end)
+        if at < len(marks) and marks[at] <= end + LOOK_BACK:
+            found = max(found, end)
+    return found
 
 
 def tokens_in(found: Iterable[Segment]) -> int:

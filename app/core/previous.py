@@ -18,6 +18,7 @@ class Turn:
     ``messages`` is how many the caller sent, ``all_messages`` how many were sent with what stands between them;
     ``comparison`` is what was foreseen of it, None on the first turn. ``estimated`` are its tokens before calibration
     for the generation ``tokenizer``, None when they were not estimated.
+    ``changed`` are the system blocks that said something else than on the turn before.
     """
 
     sent: Sent
@@ -26,6 +27,7 @@ class Turn:
     comparison: Comparison | None = None
     estimated: int | None = None
     tokenizer: int = 1
+    changed: frozenset[int] = frozenset()
 
     def usage(self, messages: Sequence[Message]) -> Usage | None:
         """That of the response to this request, if it follows the messages that the request had."""
@@ -49,12 +51,18 @@ class Previous:
         return cause or ("server_side_or_unknown" if self.agreed is False else None)
 
 
+def _goes_on(before: Sent, now: Sent) -> bool:
+    """Whether the conversation is still the one that was answered, going by where it ended."""
+    end = len(before.segments)
+    return end <= len(now.segments) and (not end or before.segments[end - 1].digest == now.segments[end - 1].digest)
+
+
 def previous(last: Turn | None, now: Sent, messages: Sequence[Message], model: str, prices: Prices) -> Previous:
     """``now`` against the session's ``last`` request; ``model`` is the one that is paid for."""
     if last is None:
         return Previous()
     comparison = compared(last.sent, now)
-    usage = last.usage(messages)
+    usage = last.usage(messages) if _goes_on(last.sent, now) else None
     return Previous(
         comparison,
         cost(comparison, model, prices),

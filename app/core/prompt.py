@@ -14,10 +14,11 @@ from app.core.layouts import Laid, laid_out
 from app.core.providers import provider_row
 from app.core.registry import Element, PromptFacts
 from app.core.remembered import Remembered
-from app.core.sections import SYSTEM_CONTEXT, kept_apart, prompt_elements, uses_default_prompt
+from app.core.sections import SESSION_GUIDANCE, kept_apart, prompt_elements, uses_default_prompt
 
+OUTPUT_STYLE = "output_style"
 NAME_THE_MODEL = frozenset({"env_info"})
-SECTION_KEPT = "This section stays as the session began, so that the prompt cache holds: clear the session to renew it."
+SECTION_KEPT = "This section stays as the session began, so that the prompt cache holds: a new session_id renews it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ def compose(facts: Facts, remembered: Remembered, tools: frozenset[str]) -> Prom
     request = facts.request
     scoped = global_scope(request.provider, request.cache, default_prompt=uses_default_prompt(request.prompt))
     told = _prompt_facts(facts, remembered, tools, scoped)
-    elements = prompt_elements(told, _still_true(facts, remembered))
+    elements = prompt_elements(told, still_true(facts, remembered, tools))
     laid = laid_out(elements, request.cache.layout)
     mode = choose_mode(request.provider, request.cache, scoped, tools)
     return Prompt(told, elements, mode, cut(laid.front, mode), _opening(facts, remembered, laid))
@@ -66,18 +67,29 @@ def _session_settings(facts: Facts, remembered: Remembered) -> SessionSettings:
     return replace(settings, output_style=style) if remembered.begun else settings
 
 
-def _still_true(facts: Facts, remembered: Remembered) -> Mapping[str, str | None]:
-    """The remembered sections; what names the model goes when the session runs on another, which has its own cache."""
-    if remembered.model in {"", facts.model.id}:
-        return remembered.sections
-    return {name: text for name, text in remembered.sections.items() if name not in NAME_THE_MODEL}
+def still_true(facts: Facts, remembered: Remembered, tools: frozenset[str]) -> Mapping[str, str | None]:
+    """The remembered sections, without those whose change costs nothing.
+
+    Another model has a cache of its own; other tools, which stand in front of everything, and another layout leave
+    nothing in it.
+    """
+    gone = {
+        *(NAME_THE_MODEL if remembered.model not in {"", facts.model.id} else ()),
+        *((SESSION_GUIDANCE,) if remembered.tools not in {None, tools} else ()),
+        *((OUTPUT_STYLE,) if remembered.layout not in {"", facts.request.cache.layout} else ()),
+    }
+    return {name: text for name, text in remembered.sections.items() if name not in gone}
 
 
 def _opening(facts: Facts, remembered: Remembered, laid: Laid) -> Opening:
     context = texts.user_context(facts.memory.files, remembered.date)
-    takes = provider_row(facts.request.provider).takes_system_messages(facts.model)
-    of_system = bool(context.text) and takes
+    of_system = bool(context.text) and takes_system(facts)
     return Opening(context, laid.message(of_system=of_system), of_system)
+
+
+def takes_system(facts: Facts) -> bool:
+    """Whether a message of the role ``system`` may be sent."""
+    return provider_row(facts.request.provider).takes_system_messages(facts.model)
 
 
 def kept_notices(facts: Facts, remembered: Remembered, prompt: Prompt) -> Iterator[Notice]:
@@ -85,6 +97,5 @@ def kept_notices(facts: Facts, remembered: Remembered, prompt: Prompt) -> Iterat
     if not remembered.begun:
         return
     fresh = replace(prompt.facts, settings=facts.request.settings)
-    still = {name: text for name, text in _still_true(facts, remembered).items() if name != SYSTEM_CONTEXT.name}
-    for name in kept_apart(fresh, still):
+    for name in kept_apart(fresh, still_true(facts, remembered, prompt.facts.tools)):
         yield Notice("section_kept", SECTION_KEPT, name)

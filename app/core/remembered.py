@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from app.core.calibration import Calibration
 from app.core.compaction import Attempts
 from app.core.configuration import Configuration
-from app.core.facts import OutputStyle
+from app.core.facts import Message, OutputStyle
 from app.core.late import Late
 from app.core.memory import Memory
 from app.core.previous import Turn
+from app.core.tokens import Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +22,15 @@ class Remembered:
     ``date`` is when it began, empty before its first turn; ``model`` is the last one it ran on, empty before the first;
     ``told`` is what its first messages say of what may change, by subject; ``style`` the style that was asked for and
     what was found; ``delivered`` are real paths of attachments; ``files`` is a digest of the files that came with the
-    turn on which memory was read; ``boundaries`` counts the conversation's compactions; ``asked`` are the memory
-    options of the last turn; ``turn`` is its request, as the prompt cache sees it;
-    ``attempts`` are those to compact; ``calibrations`` are what usage said of estimates, by generation of tokenizer.
+    turn on which memory was read; ``boundary`` is a digest of the last compaction's summary.
+
+    Of the last turn: ``asked`` are its memory options, ``tools`` the names of its tools, ``layout`` its layout and
+    ``turn`` its request as the prompt cache sees it. ``attempts`` are those to compact; ``calibrations`` are what usage
+    said of estimates, by generation of tokenizer.
+
+    Of compaction: ``replaced`` is the request before one, until it is known whether that of its answer was sent;
+    ``compacting_until`` is until when one may be under way, by the clock that all processes share; ``threshold`` and
+    ``fixed`` are where it began on the last turn, in tokens, and the largest parts that it makes no smaller.
     """
 
     workspace: str
@@ -37,11 +44,17 @@ class Remembered:
     delivered: tuple[str, ...] = ()
     late: tuple[Late, ...] = ()
     files: str = ""
-    boundaries: int = 0
+    boundary: str = ""
     asked: str = ""
+    tools: frozenset[str] | None = None
+    layout: str = ""
     turn: Turn | None = None
+    replaced: Turn | None = None
     attempts: Attempts = field(default_factory=Attempts)
     calibrations: Mapping[int, Calibration] = field(default_factory=dict)
+    compacting_until: float | None = None
+    threshold: int | None = None
+    fixed: tuple[Part, ...] = ()
 
     @property
     def begun(self) -> bool:
@@ -52,6 +65,25 @@ class Remembered:
     def known(self) -> Mapping[str, str]:
         """What the model was last told of each subject."""
         return {**self.told, **{one.subject: one.state for one in self.late if one.subject is not None}}
+
+    def begun_anew(self, fresh: Remembered) -> Remembered:
+        """``fresh`` with what outlives a conversation: what was learned, attempted and last sent."""
+        return replace(
+            fresh,
+            turn=self.turn,
+            replaced=self.replaced,
+            attempts=self.attempts,
+            calibrations=self.calibrations,
+            compacting_until=self.compacting_until,
+        )
+
+    def resumed(self, messages: Sequence[Message]) -> Remembered:
+        """With the request that was last sent: that of a compaction's answer only if ``messages`` answer it."""
+        if self.replaced is None:
+            return self
+        behind = messages[self.turn.messages :] if self.turn else ()
+        answered = bool(behind) and behind[0].role == "assistant"
+        return replace(self, turn=self.turn if answered else self.replaced, replaced=None)
 
     def rewound(self, messages: int) -> Remembered:
         """The session once the conversation was taken back to so many messages: what stood behind them is gone."""

@@ -13,6 +13,8 @@ _SECRETS = re.compile(
     r"""
     -----BEGIN[^-]*-----[\s\S]*?(?:-----END[^-]*-----|\Z)
     | \b(?:sk|pk|rk|ghp|gho|ghs|ghu|github_pat|glpat|xox[abprs]|npm|pypi|hf)[-_][A-Za-z0-9_-]{8,}
+    | \bAIza[\w-]{30,}
+    | (?<=hooks\.slack\.com/)[\w/-]{8,}
     | \b(?:AKIA|ASIA)[A-Z0-9]{12,}
     | \beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]+)?
     | (?<=://)[^\s/:@]{0,100}:[^\s/@]{1,200}@
@@ -22,8 +24,8 @@ _SECRETS = re.compile(
 )
 # Bounded on purpose: unbounded runs around a name or a joint take quadratic time on hostile text.
 _NAMED = re.compile(
-    r"(?P<name>(?:password|passwd|secret|token|api[_-]?key|credential|bearer)[\w-]{0,40})"
-    r"(?P<joint>[\\\"']{0,4}(?:\s{0,8}[:=]\s{0,8}|\s{1,4})[\\\"']{0,4})(?P<value>[^\s\"',;]{4,})",
+    r"(?P<name>(?:pass(?:word|wd|phrase)?|pwd|secret|token|api[_-]?key|credential|authorization|cookie)[\w-]{0,40})"
+    r"(?P<joint>[\\\"']{0,4}(?:\s{0,8}[:=]\s{0,8}|\s{1,4})[\\\"']{0,4})(?P<scheme>(?:(?:basic|bearer)\s)?)(?P<value>[^\s\"',;]{4,})",
     re.IGNORECASE,
 )
 
@@ -40,4 +42,4 @@ def masked_part(text: str, start: int, end: int) -> str:
 
 
 def _value_hidden(found: re.Match[str]) -> str:
-    return found["name"] + found["joint"] + HIDDEN * len(found["value"])
+    return found["name"] + found["joint"] + found["scheme"] + HIDDEN * len(found["value"])

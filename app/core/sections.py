@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from app.core import dynamic_sections as dynamic
 from app.core import static_sections as static
-from app.core.facts import PromptOptions
+from app.core.facts import GitFacts, PromptOptions, SessionSettings
 from app.core.registry import (
     ATTRIBUTION_HEADER_NAME,
     BOUNDARY,
@@ -20,7 +20,7 @@ from app.core.registry import (
     said,
     static_section,
 )
-from app.core.system_context import system_context
+from app.core.system_context import GIT_STATUS, system_context
 
 SECTIONS: tuple[Section, ...] = (
     static_section("intro", static.intro),
@@ -53,8 +53,6 @@ LATE_SIMPLE: tuple[Section, ...] = (
 SYSTEM_CONTEXT = cached_section("system_context", lambda facts: system_context(facts.git, facts.settings))
 
 SESSION_GUIDANCE = "session_guidance"
-PARTLY_GATHERED = frozenset({SESSION_GUIDANCE, "mcp_instructions"})
-"""Sections whose facts are not all gathered again within a session, or whose changes are told in another way."""
 
 
 def uses_default_prompt(prompt: PromptOptions) -> bool:
@@ -84,11 +82,32 @@ def prompt_elements(facts: PromptFacts, remembered: Mapping[str, str | None]) ->
 
 
 def kept_apart(facts: PromptFacts, remembered: Mapping[str, str | None]) -> Iterator[str]:
-    """Names of remembered sections that would say something else if the session began now."""
+    """Names of remembered sections that would say something else if the session began now.
+
+    Of the repository's state only whether it is told counts: it is not always looked at again.
+    """
     for section in SECTIONS:
-        compared = section.name in remembered and section.name not in PARTLY_GATHERED
-        if compared and section.kept().resolve(facts, {}).text != remembered[section.name]:
+        if section.name in remembered and not _says(section, facts, remembered[section.name]):
             yield section.name
+    if SYSTEM_CONTEXT.name not in remembered:
+        return
+    context = remembered[SYSTEM_CONTEXT.name] or ""
+    breaker = system_context(None, facts.settings) or ""
+    told, wanted = GIT_STATUS in context, facts.settings.include_git_instructions
+    if breaker not in context or (told and not wanted) or (wanted and not told and _is_known(facts.git)):
+        yield SYSTEM_CONTEXT.name
+
+
+def _is_known(git: GitFacts | None) -> bool:
+    return git is not None and system_context(git, SessionSettings()) is not None
+
+
+def _says(section: Section, facts: PromptFacts, text: str | None) -> bool:
+    """Whether a section still says that. Skills, which are not looked for again, may follow the guidance."""
+    fresh = section.kept().resolve(facts, {}).text
+    if section.name == SESSION_GUIDANCE:
+        return (text or "").startswith(fresh or "") and bool(text) >= bool(fresh)
+    return section.kind == "uncached" or fresh == text
 
 
 def to_remember(elements: tuple[Element, ...]) -> dict[str, str | None]:

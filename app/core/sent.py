@@ -12,8 +12,12 @@ from app.core.facts import Json
 from app.core.prefix import Segment, compact, linked, segments
 
 EFFORT_FIELDS = ("thinking", "output_config", "effort", "tool_choice")
-TOOL_CHOICE = ("tool_choice", {"type": "auto"})
-"""A field and the value that says the same as leaving it out."""
+UNSAID = (
+    ("tool_choice", {"type": "auto"}),
+    ("tool_choice", {"type": "auto", "disable_parallel_tool_use": False}),
+    ("thinking", {"type": "disabled"}),
+)
+"""Fields with a value that says the same as leaving them out."""
 
 MOST_TEXT = 128 * 1024
 
@@ -30,7 +34,8 @@ class Sent:
     ``effort`` is a digest of the options that messages are cached under. ``started`` is when it was sent, in seconds
     of any clock; ``context_messages`` is how many messages in front hold instruction files rather than conversation;
     ``sections`` names, by a block's place, the runs of its text: (name, UTF-16 units). ``left_out``: markers were
-    wanted, and left out because of the minimum. ``runs`` are digests of the sections of each block whose text is gone.
+    wanted, and left out because of the minimum. ``behind`` is the place of what a layout puts behind the instructions.
+    ``runs`` are digests of the sections of each block whose text is gone.
     """
 
     model: str
@@ -41,6 +46,7 @@ class Sent:
     context_messages: int = 0
     sections: Sections = field(default_factory=dict)
     left_out: bool = False
+    behind: str | None = None
     runs: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
 
 
@@ -53,7 +59,7 @@ def sent(request: Json, minimum: int, **more: Any) -> Sent:
 
 def _effort(request: Json) -> str:
     given = {field: request[field] for field in EFFORT_FIELDS if request.get(field) is not None}
-    told = {field: value for field, value in given.items() if (field, value) != TOOL_CHOICE}
+    told = {field: value for field, value in given.items() if (field, value) not in UNSAID}
     return hashlib.sha256(compact(told, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -95,6 +101,7 @@ def to_values(one: Sent) -> dict[str, Any]:
         "started": one.started,
         "context_messages": one.context_messages,
         "left_out": one.left_out,
+        "behind": one.behind,
         "sections": {at: [list(run) for run in row] for at, row in one.sections.items()},
         "runs": {at: [digest.hex() for digest in row] for at, row in one.runs.items()},
         "segments": [_row(segment) for segment in one.segments],
@@ -121,5 +128,6 @@ def from_values(values: Mapping[str, Any]) -> Sent:
         context_messages=values["context_messages"],
         sections={at: tuple((name, units) for name, units in row) for at, row in values["sections"].items()},
         left_out=values["left_out"],
+        behind=values["behind"],
         runs={at: tuple(map(bytes.fromhex, row)) for at, row in values["runs"].items()},
     )

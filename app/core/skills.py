@@ -27,7 +27,8 @@ LONGEST_DESCRIPTION = 250
 LONGEST_LIST = 8_000
 """What the prompt takes: skills, then UTF-16 units of a name, of a description with its mark, and of all lines."""
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f]|</?\s*system-reminder\s*>", re.IGNORECASE)
+"""What could end the line, or the reminder in which the late layout may put it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ def _text_of(values: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 
 def _folded(text: str) -> str:
-    return " ".join(_CONTROL.sub(" ", text).split())
+    return " ".join(_UNSAFE.sub(" ", text).split())
 
 
 def _first_line(text: str) -> str:

@@ -9,16 +9,17 @@ from app.core.units import first_units
 STATUS_LIMIT = 2_000
 """UTF-16 units."""
 SHOWN_COMMITS = 5
+GIT_STATUS = "gitStatus"
 SNAPSHOT = (
     "This is the state of the git repository when the conversation started. "
-    "It is a snapshot and will not update during the conversation."
+    "It is a snapshot and will not update; a change that matters is told later in the conversation."
 )
 
 
 def system_context(git: GitFacts | None, settings: SessionSettings) -> str | None:
     """``key: value`` per line for ``gitStatus`` and ``cacheBreaker``; None when there is neither."""
     entries = (
-        ("gitStatus", _git_status(git) if settings.include_git_instructions else None),
+        (GIT_STATUS, _git_status(git) if settings.include_git_instructions else None),
         ("cacheBreaker", settings.cache_breaker),
     )
     return "\n".join(f"{key}: {value}" for key, value in entries if value) or None

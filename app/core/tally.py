@@ -10,6 +10,7 @@ from app.core.calibration import Calibration
 from app.core.facts import Message, TokenOptions
 from app.core.measures import Estimated, Measure, Rough
 from app.core.models import Model, Window
+from app.core.thinking import without_old_thinking
 from app.core.tokens import Count, Rows, count, counted, pace
 
 Method = Literal["rough", "estimate", "exact", "fallback_model"]
@@ -27,6 +28,10 @@ class Basis:
     window: Window
     breaker: Breaker = field(default_factory=Breaker)
     calibration: Calibration = field(default_factory=Calibration)
+
+    def counted(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """The messages as they count for the model."""
+        return without_old_thinking(messages) if self.model.drops_thinking else messages
 
     @property
     def measure(self) -> Measure:
@@ -60,6 +65,7 @@ class Tally:
 
 
 FULL = 100
+NOTHING_TO_COMPACT = "the conversation is empty: what stands before it is too large for this window"
 
 
 def tally(basis: Basis, raw: Rows, messages: tuple[Message, ...]) -> Tally:
@@ -81,6 +87,10 @@ def tally(basis: Basis, raw: Rows, messages: tuple[Message, ...]) -> Tally:
 
 
 def _state(basis: Basis, found: Count, messages: tuple[Message, ...]) -> CompactionState:
-    return compaction_state(
+    """There is nothing to compact in an empty conversation, however much stands before it."""
+    state = compaction_state(
         found.used, basis.window, basis.model, basis.options, breaker=basis.breaker, pace=pace(messages)
     )
+    if messages or not state.is_above_auto_compact:
+        return state
+    return replace(state, should_compact=False, explain=(*state.explain, NOTHING_TO_COMPACT))

@@ -56,7 +56,7 @@ def _is_header(number: int, places: Places, system: Sequence[SystemBlock]) -> bo
 def on_changing(theirs: Marks, places: Places, stable: Stable) -> Iterator[Notice]:
     """A word on each of the caller's markers that is written on every turn and read on none."""
     place = f": it belongs on {places.at(stable.end)}." if stable.end is not None else "."
-    useless = f"This block, or one before it, changes from turn to turn, so that the marker is never read{place}"
+    useless = f"This block, or one before it, changes from turn to turn: its marker is never read{place}"
     for number in theirs:
         if stable.home(number, places) != number:
             yield Notice(ON_CHANGING, useless, places.at(number))
@@ -71,13 +71,17 @@ def wanted_markers(
     *,
     before: int,
     scoped: bool,
+    spare: int | None = None,
 ) -> tuple[dict[int, Mark], tuple[Notice, ...]]:
     """Our markers by place, the most valuable first, and a word on each that its place does not get.
 
     A place that the caller has marked needs none of ours, nor does the block on which the request's own marker stands.
     ``before`` is how many of the messages the previous request had. ``scoped``: a block's global scope is sent.
+    ``spare`` is a place in front of what may turn out to change, worth a marker where there is room.
     """
-    numbers = (*_conversation(places, theirs, before), *_system(places, system, cache))
+    system_numbers = _system(places, system, cache)
+    spared = () if spare is None or not system_numbers or spare in system_numbers else (spare,)
+    numbers = (*_conversation(places, theirs, before), *system_numbers, *spared)
     homes = [(number, stable.home(number, places)) for number in numbers]
     taken = {*theirs, places.last} if places.top in theirs else {*theirs}
     marks = {

@@ -254,6 +254,7 @@ def _previous(previous: Previous) -> Values:
         "hit_blocks": compared.hit_blocks if compared else 0,
         "hit_tokens": compared.hit_tokens if compared else 0,
         "rewritten_tokens": compared.rewritten if compared else 0,
+        "unwritten_tokens": compared.unwritten if compared else 0,
         "cost": {"amount": cost.amount, "currency": cost.currency} if cost else None,
         "agreed": previous.agreed,
         "read_tokens": previous.read_tokens,

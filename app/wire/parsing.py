@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import math
+import re
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -13,10 +16,13 @@ from app.wire.base import Strict
 Model = TypeVar("Model", bound=Strict)
 
 _MOST_FAULTS = 50
+_NO_NUMBERS = re.compile(rb"NaN|Infinity|[0-9][eE]\+?[0-9]{3}|[0-9]{309}")
 
 
 def parsed(model: type[Model], body: bytes) -> Model:
     """Raises NotJson or InvalidRequest, the latter with a JSON pointer for each fault."""
+    if _NO_NUMBERS.search(body):
+        _refuse_what_is_no_number(body)
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
@@ -29,6 +35,22 @@ def parsed(model: type[Model], body: bytes) -> Model:
     ]
     first = errors[0]
     raise InvalidRequest(f"{first['pointer'] or 'The body'}: {first['message']}", errors=errors)
+
+
+def _refuse_what_is_no_number(body: bytes) -> None:
+    """JSON has no NaN and no infinity: they would reach the model as null. What cannot be read is refused elsewhere."""
+    try:
+        json.loads(body, parse_constant=_no_number, parse_float=_finite)
+    except (RecursionError, UnicodeDecodeError, json.JSONDecodeError):
+        return
+
+
+def _no_number(written: str) -> float:
+    raise NotJson(f"{written} is no number of JSON: send null, or leave the field out.")
+
+
+def _finite(written: str) -> float:
+    return float(written) if math.isfinite(float(written)) else _no_number(written)
 
 
 def _pointer(place: Sequence[int | str]) -> str:

@@ -21,6 +21,9 @@ LONGEST_TEXT = 1024 * 1024
 MOST_TOUCHED = 1000
 """Touched files in one request."""
 
+MOST_SERVERS = 500
+"""MCP servers in one request."""
+
 SettingText = Annotated[str, Field(max_length=LONGEST_TEXT)]
 Freshness = Literal["session", "validate", "reload"]
 Agent = Literal["main", "subagent", "explorer"]
@@ -50,7 +53,7 @@ class McpServer(Strict):
 class Usage(BaseModel):
     """The API's usage of one response; figures this service does not know are left aside."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
     input_tokens: Annotated[int, Field(ge=0)] | None = None
     cache_creation_input_tokens: Annotated[int, Field(ge=0)] | None = None
@@ -181,7 +184,7 @@ class ContextRequest(Strict):
     session_id: SessionId | None = None
     date: Date | None = None
     tools: list[dict[str, Any]] = []
-    mcp_servers: list[McpServer] = []
+    mcp_servers: Annotated[list[McpServer], Field(max_length=MOST_SERVERS)] = []
     messages: list[Message] = []
     touched: Annotated[list[Touch], Field(max_length=MOST_TOUCHED)] = []
     system_prompt: SystemPrompt = SystemPrompt()

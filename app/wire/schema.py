@@ -173,9 +173,10 @@ class Previous(Strict):
     """This request against the session's one before. ``hit`` None: there is none, or nothing could be cached.
 
     ``hit_blocks`` and ``hit_tokens`` are what this request can read of what that one wrote; ``rewritten_tokens`` is
-    what is written again, ``cost`` what that costs at the prices of the settings. ``agreed`` is about the request
-    before, whose usage came with this one: whether the API read what was foreseen. Tokens are rough but for
-    ``read_tokens``, which the API told.
+    what is written again, ``unwritten_tokens`` what had been cached and has no marker behind it now; ``cost`` is that
+    of both at the prices of the settings, None without a price for the model. ``agreed`` is about the request before,
+    whose usage came with this one: whether the API read what was foreseen. Where it did not, ``cause`` says so unless
+    this request has one of its own. Tokens are rough but for ``read_tokens``, which the API told.
     """
 
     hit: bool | None
@@ -184,6 +185,7 @@ class Previous(Strict):
     hit_blocks: int
     hit_tokens: int
     rewritten_tokens: int
+    unwritten_tokens: int
     cost: Cost | None
     agreed: bool | None
     read_tokens: int | None
@@ -250,6 +252,7 @@ class ModelRow(Strict):
     cutoff: str | None
     supports_1m: bool
     system_messages: bool
+    drops_thinking: bool
 
 
 class Models(Strict):

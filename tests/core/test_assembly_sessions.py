@@ -124,7 +124,11 @@ def test_the_bill_names_the_servers_that_the_session_began_with() -> None:
         assert {name for name in rows if name.startswith("mcp:")} == servers
         assert sum(rows.values()) == one.tally.count.used
         assert rows["system:mcp_instructions"] > 0
-    assert {part.name for part in second.tally.count.parts} > {"mcp_change", "system:late_opening", "system:late_closing"}
+    assert {part.name for part in second.tally.count.parts} > {
+        "mcp_change",
+        "system:late_opening",
+        "system:late_closing",
+    }
 
 
 # --- what a session keeps --------------------------------------------------------------------------------------------

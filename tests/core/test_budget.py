@@ -269,16 +269,24 @@ def test_a_lowered_threshold_is_explained():
     )
 
 
-def test_an_override_that_lowers_nothing_is_not_mentioned():
-    assert state(0, options=TokenOptions(percent_override=99)).explain == state(0).explain
+def test_an_override_that_lowers_nothing_is_told():
+    explain = state(0, options=TokenOptions(percent_override=99)).explain
+    assert explain[3] == "percent_override 99 % of 180,000 is no less: no effect"
+    assert (*explain[:3], *explain[4:]) == state(0).explain
 
 
 def test_that_auto_compaction_is_off_is_explained():
     options = TokenOptions(auto_compact=False, percent_override=50)
     assert state(30_000, options=options).explain[2:] == (
         "auto compaction is off: nothing compacts by itself",
+        "percent_override 50 % has no effect without it",
         "used 30,000: 83 % left of the effective window, 15 % of the window",
     )
+
+
+def test_auto_compaction_that_is_off_has_one_line_without_an_override():
+    assert state(0, options=MANUAL).explain[2] == "auto compaction is off: nothing compacts by itself"
+    assert "no effect" not in " ".join(state(0, options=MANUAL).explain)
 
 
 def test_the_models_own_window_is_mentioned_where_it_makes_a_difference():

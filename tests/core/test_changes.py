@@ -50,6 +50,14 @@ def test_new_and_changed_servers_are_told_with_their_instructions_and_lost_ones_
     assert "Be brief" not in text
 
 
+def test_of_two_servers_with_one_name_each_counts():
+    both = replace(NOW, servers=(("docs", "## docs\nOne."), ("docs", "## docs\nTwo.")))
+    text = told(states(both), replace(NOW, servers=(("docs", "## docs\nTwo."),)))["mcp_change"]
+    assert "## docs\nTwo." in text
+    assert "No longer connected" not in text
+    assert told(states(both), replace(both, servers=both.servers[::-1])) == {}
+
+
 @pytest.mark.parametrize(
     ("before", "after", "absent"),
     [((), (("a", "## a\nx"),), "No longer"), ((("a", "## a\nx"),), (), "These say")],

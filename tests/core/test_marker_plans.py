@@ -175,7 +175,7 @@ class Outcome:
             "two of ours in the conversation": len(ends) == 2,
             "ours moved before a changing block": "our marker belongs on" in messages,
             "nothing before a changing block": "nothing stands before it" in messages,
-            "the caller's on a changing block": "so that the marker is never read" in messages,
+            "the caller's on a changing block": "its marker is never read" in messages,
             "all of the caller's refused": not case_.callers and bool(self.theirs),
             "caching off": not case_.cache.enabled,
             "four sent": len(self.sent) == 4,

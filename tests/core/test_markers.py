@@ -544,10 +544,7 @@ def test_a_callers_marker_on_a_changing_block_stays_and_is_told():
     planned = plan([tool("Read")], [text("a", LONG), text("b")], changing=frozenset({0}))
     assert planned.system == (text("a", LONG), text("b"))
     assert planned.tools == (tool("Read", LONG),)
-    told = (
-        "This block, or one before it, changes from turn to turn, so that the marker is never read: "
-        "it belongs on tools[0]."
-    )
+    told = "This block, or one before it, changes from turn to turn: its marker is never read: it belongs on tools[0]."
     assert planned.notices[0] == Notice("marker_on_changing_block", told, "system[0]")
 
 
@@ -643,3 +640,22 @@ def test_e12_each_model_has_its_own_minimum_and_below_it_is_told(model, tokens, 
     planned = plan(system=[block("x" * 4 * tokens, "org", "intro")], model=load_models().find(model))
     assert ("cache_control" in planned.system[0]) is cached
     assert codes(planned) == ([] if cached else [("prefix_below_minimum", "system[0]")])
+
+
+def test_what_stands_in_front_of_a_block_that_changed_just_now_is_marked_too_where_there_is_room():
+    tools, system, messages = [tool("Read"), tool("Write")], [REST], [user("hi")]
+    once = plan(tools, system, messages, changed={0})
+    assert places(once) == ["tools[1]", "system[0]", "messages[0]"]
+    assert places(plan(tools, system, messages)) == ["system[0]", "messages[0]"]
+    again = plan(tools, system, messages, changed={0}, changing={0})
+    assert places(again) == ["tools[1]", "messages[0]"]
+    assert places(plan([tool("Read", SHORT), tool("Edit", SHORT), tool("Write")], system, messages, changed={0})) == [
+        "tools[0]",
+        "tools[1]",
+        "system[0]",
+        "messages[0]",
+    ]
+
+
+def test_without_markers_on_the_system_prompt_none_is_put_in_front_of_it():
+    assert places(plan([tool("Read")], [block("s", None)], [user("hi")], changed={0})) == ["messages[0]"]

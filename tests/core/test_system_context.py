@@ -16,7 +16,7 @@ NONE = SessionSettings(include_git_instructions=False)
 def test_the_snapshot_has_its_parts_in_order_between_blank_lines():
     assert system_context(GIT, SessionSettings()) == (
         "gitStatus: This is the state of the git repository when the conversation started. "
-        "It is a snapshot and will not update during the conversation.\n"
+        "It is a snapshot and will not update; a change that matters is told later in the conversation.\n"
         "\n"
         "Current branch: feature\n"
         "\n"

@@ -1,0 +1,65 @@
+"""What routes share: bodies in, answers out, and how both are documented."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+from fastapi import Request, Response
+
+from app.context import Answer
+from app.errors import UnsupportedMediaType
+from app.wire.answers import context_answer, to_bytes
+from app.wire.parsing import Model, parsed
+from app.wire.problems import MEDIA_TYPE
+
+T = TypeVar("T")
+
+UPSTREAM_KEY = "x-upstream-api-key"
+"""The header with the caller's own key of the Messages API."""
+
+LARGE_BODY = 64 * 1024
+"""Bodies and answers beyond this many bytes are parsed and written on a worker thread."""
+
+REFERENCE = "#/components/schemas/{model}"
+
+
+def context_values(answer: Answer) -> dict[str, Any]:
+    """The body of a context answer."""
+    return context_answer(answer.assembly, asdict(answer.session), answer.notices)
+
+
+def json_answer(values: Any, status: int = 200) -> Response:
+    return Response(to_bytes(values), status, media_type="application/json")
+
+
+def betas_of(request: Request) -> tuple[str, ...]:
+    given = ",".join(request.headers.getlist("anthropic-beta"))
+    return tuple(beta.strip() for beta in given.split(",") if beta.strip())
+
+
+def require_json(request: Request) -> None:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json" and not media_type.endswith("+json"):
+        raise UnsupportedMediaType("Send the body as JSON with the header content-type: application/json.")
+
+
+async def parsed_body(model: type[Model], body: bytes) -> Model:
+    return await off_loop(lambda: parsed(model, body), len(body))
+
+
+async def off_loop(work: Callable[[], T], size: int) -> T:
+    """Does ``work`` on a body of ``size`` bytes: on a worker thread when it is large."""
+    return await asyncio.to_thread(work) if size > LARGE_BODY else work()
+
+
+def body_of(model: type) -> dict[str, Any]:
+    reference = {"$ref": REFERENCE.format(model=model.__name__)}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": reference}}}}
+
+
+def problem_answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    reference = {"$ref": REFERENCE.format(model="ProblemBody")}
+    return {status: {"description": "A problem", "content": {MEDIA_TYPE: {"schema": reference}}} for status in statuses}

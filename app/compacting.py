@@ -1,0 +1,186 @@
+"""Compactions: planned for the caller to run, run here, and reported."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+
+from app.attempts import Lease, Sessioned
+from app.context import Answer, Contexts
+from app.core.assembly import assemble
+from app.core.compaction import hopeless, outcome
+from app.core.compaction_end import Failed, Plan, Ran, Reported, Told
+from app.core.facts import Message
+from app.core.going_on import going_on, tokens_at_boundary
+from app.core.summary import Failure, Summary
+from app.core.tally import Tally
+from app.errors import AutoCompactOff, CompactingAlready, InvalidRequest, UpstreamKeyMissing
+from app.metrics import Metrics
+from app.summarizing import Summaries
+from app.wire.compactions import CompactionAsk, CompactionReport
+from app.wire.requests import Ask
+
+Ended = tuple[Ran, Answer | None]
+"""What came of a run, and the context of the new conversation; None where it failed."""
+
+ASK_AGAIN_SECONDS = 5.0
+
+
+@dataclass(slots=True)
+class _Running:
+    """A run of a session, and how many requests wait for it."""
+
+    messages: tuple[Message, ...]
+    task: asyncio.Task[Ended]
+    waiting: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Compactions:
+    """Answers requests for compactions. ``running`` holds what is under way in this process, by session."""
+
+    contexts: Contexts
+    attempts: Sessioned
+    summaries: Summaries
+    metrics: Metrics
+    running: dict[str, _Running] = field(default_factory=dict)
+
+    async def plan(self, asked: CompactionAsk) -> Plan:
+        """Raises the problems of a request that may not be compacted, and those of a context."""
+        await self._allow(asked)
+        answer = await self.contexts.answer(asked.context)
+        request = await asyncio.to_thread(self.summaries.request, answer.assembly, asked.instructions)
+        assembly = answer.assembly
+        instruction = request.body["messages"][-1]["content"]
+        return Plan(
+            request.body,
+            assembly.planned.betas,
+            assembly.tally,
+            sum(map(assembly.tally.basis.measure.block, instruction)),
+            _hopeless(assembly.tally),
+            assembly.tally.state.breaker,
+            (*answer.notices, *assembly.notices, *request.notices),
+        )
+
+    async def run(self, asked: CompactionAsk) -> Ended:
+        """As `plan`, and UpstreamKeyMissing. A caller who gives up ends the run that nobody else waits for."""
+        if self.contexts.upstream.key_digest(asked.context.upstream_key) is None:
+            raise UpstreamKeyMissing(
+                "Send a key with the request as x-upstream-api-key, set ANTHROPIC_API_KEY for the service, or ask with "
+                "mode plan and send the request yourself."
+            )
+        session = asked.context.session_id
+        under_way = self.running.get(session) if session else None
+        if under_way is None:
+            return await self._awaited(session, self._started(asked))
+        if asked.messages[: len(under_way.messages)] != under_way.messages:
+            raise CompactingAlready(ASK_AGAIN_SECONDS)
+        return await self._repeated(asked, await self._awaited(session, under_way), len(under_way.messages))
+
+    async def report(self, session: str, report: CompactionReport) -> Reported:
+        """Raises SessionNotFound."""
+        return await self.attempts.report(session, report)
+
+    async def _allow(self, asked: CompactionAsk) -> None:
+        if not asked.messages:
+            errors = [{"pointer": "/messages", "message": "there is nothing to compact: send the conversation"}]
+            raise InvalidRequest("/messages: there is nothing to compact: send the conversation", errors=errors)
+        if asked.trigger == "automatic" and not asked.context.request.tokens.auto_compact:
+            raise AutoCompactOff("The request's tokens.auto_compact turns it off: ask with trigger manual.")
+        await self.attempts.allow(asked.context.session_id, asked.trigger)
+
+    def _started(self, asked: CompactionAsk) -> _Running:
+        running = _Running(asked.messages, asyncio.create_task(self._counted(asked)))
+        session = asked.context.session_id
+        if session:
+            self.running[session] = running
+            running.task.add_done_callback(lambda _: self._over(session, running))
+        return running
+
+    def _over(self, session: str | None, running: _Running) -> None:
+        if session and self.running.get(session) is running:
+            del self.running[session]
+
+    async def _awaited(self, session: str | None, running: _Running) -> Ended:
+        running.waiting += 1
+        try:
+            return await asyncio.shield(running.task)
+        finally:
+            running.waiting -= 1
+            if not running.waiting and not running.task.done():
+                self._over(session, running)
+                running.task.cancel()
+
+    async def _counted(self, asked: CompactionAsk) -> Ended:
+        try:
+            ran, context = await self._ran(asked)
+        except asyncio.CancelledError:
+            self.metrics.compaction(asked.trigger, "aborted")
+            raise
+        self.metrics.compaction(asked.trigger, ran.failed.reason if ran.failed else "ok")
+        return ran, context
+
+    async def _ran(self, asked: CompactionAsk) -> Ended:
+        await self._allow(asked)
+        answer = await self.contexts.answer(asked.context)
+        async with self.attempts.leased(asked.context.session_id, asked.trigger) as lease:
+            told = await self._told(asked, answer)
+            if not isinstance(told.found, Failed):
+                return await self._settled(asked, lease, answer, told, told.found)
+            breaker = await self.attempts.failed(lease, asked.trigger, answer.assembly.remember)
+            return Ran(told, told.found, None, answer.assembly.tally.count.used, None, breaker), None
+
+    async def _told(self, asked: CompactionAsk, answer: Answer) -> Told:
+        assembly = answer.assembly
+        why = _hopeless(assembly.tally)
+        told = Told(why) if why else await self.summaries.ask(assembly, asked)
+        return replace(told, notices=(*answer.notices, *assembly.notices, *told.notices))
+
+    async def _settled(self, asked: CompactionAsk, lease: Lease, answer: Answer, told: Told, summary: Summary) -> Ended:
+        """Assembles what goes on from the summary as the session's next turn will, and keeps it if it helped."""
+        ask = _about(asked.context, going_on(summary, asked.messages, asked.messages))
+        facts, fresh = await self.contexts.gathered_anew(ask)
+        before = answer.assembly.tally.count.used
+        while True:
+            held = await self.contexts.sessions.load(lease.session)
+            if not lease.holds(held):
+                raise CompactingAlready(ASK_AGAIN_SECONDS)
+            last = held.remembered or answer.assembly.remember
+            attempts = last.attempts.after("ok", asked.trigger, self.contexts.known.now())
+            begun = replace(last.begun_anew(fresh), attempts=attempts, replaced=None)
+            assembly = await asyncio.to_thread(assemble, facts, begun)
+            context = await self.contexts.exactly(ask, self.contexts.begun_anew(ask, assembly))
+            after = context.assembly.tally
+            judged = outcome(before, after.count.used, after.state.threshold, after.count.parts)
+            if isinstance(judged, Failure):
+                breaker = await self.attempts.failed(lease, asked.trigger, answer.assembly.remember)
+                return Ran(told, Failed.of(judged), None, before, after.count.used, breaker), None
+            ended = replace(assembly.remember, replaced=last.turn)
+            if await self.attempts.succeeded(lease, held, ended):
+                breaker = self.attempts.breaker(attempts)
+                return Ran(told, None, _marked(context), before, after.count.used, breaker), context
+
+    async def _repeated(self, asked: CompactionAsk, ended: Ended, length: int) -> Ended:
+        """What came of another request's run, for a conversation that may have grown since."""
+        ran, context = replace(ended[0], repeated=True), ended[1]
+        if context is None or isinstance(ran.told.found, Failed) or len(asked.messages) == length:
+            return ran, context
+        messages = going_on(ran.told.found, asked.messages[:length], asked.messages)
+        grown = await self.contexts.answer(_about(asked.context, messages))
+        return replace(ran, messages=_marked(grown), after=grown.assembly.tally.count.used), grown
+
+
+def _about(ask: Ask, messages: tuple[Message, ...]) -> Ask:
+    """The same of another conversation: what the files bring that were touched can come again when they are."""
+    return replace(ask, request=replace(ask.request, messages=messages, touched=()))
+
+
+def _marked(context: Answer) -> tuple[Message, ...]:
+    """The conversation, whose first message tells how many tokens are in use behind it."""
+    boundary, *rest = context.assembly.facts.request.messages
+    return replace(boundary, boundary_tokens=tokens_at_boundary(context.assembly.tally)), *rest
+
+
+def _hopeless(tally: Tally) -> Failed | None:
+    why = hopeless(tally.count.parts, tally.state.threshold)
+    return Failed.of(why) if why else None
