@@ -36,7 +36,7 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
-class Sessioned:
+class SessionAttempts:
     """Attempts of sessions. ``seconds``: the longest time that a model's answer takes."""
 
     sessions: Sessions
@@ -127,7 +127,7 @@ class Sessioned:
     def _refuse_leased(self, remembered: Remembered) -> None:
         left = (remembered.compacting_until or 0.0) - self.known.now()
         if left > 0:
-            raise CompactingAlready(left)
+            raise CompactingAlready(seconds=left)
 
     def _moved(self, before: Attempts, after: Attempts) -> None:
         self.metrics.breaker(self.breaker(before).state, self.breaker(after).state)

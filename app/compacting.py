@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field, replace
 
-from app.attempts import Lease, Sessioned
+from app.attempts import Lease, SessionAttempts
 from app.context import Answer, Contexts
 from app.core.assembly import assemble
 from app.core.compaction import hopeless, outcome
@@ -40,7 +40,7 @@ class Compactions:
     """Answers requests for compactions. ``running`` holds what is under way in this process, by session."""
 
     contexts: Contexts
-    attempts: Sessioned
+    attempts: SessionAttempts
     summaries: Summaries
     metrics: Metrics
     running: dict[str, _Running] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class Compactions:
         if under_way is None:
             return await self._awaited(session, self._started(asked))
         if asked.messages[: len(under_way.messages)] != under_way.messages:
-            raise CompactingAlready(ASK_AGAIN_SECONDS)
+            raise CompactingAlready(seconds=ASK_AGAIN_SECONDS)
         return await self._repeated(asked, await self._awaited(session, under_way), len(under_way.messages))
 
     async def report(self, session: str, report: CompactionReport) -> Reported:
@@ -144,7 +144,7 @@ class Compactions:
         while True:
             held = await self.contexts.sessions.load(lease.session)
             if not lease.holds(held):
-                raise CompactingAlready(ASK_AGAIN_SECONDS)
+                raise CompactingAlready(seconds=ASK_AGAIN_SECONDS)
             last = held.remembered or answer.assembly.remember
             attempts = last.attempts.after("ok", asked.trigger, self.contexts.known.now())
             begun = replace(last.begun_anew(fresh), attempts=attempts, replaced=None)

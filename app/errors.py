@@ -88,8 +88,14 @@ class CompactingAlready(Problem):
     type = "compacting-already"
     title = "The session is being compacted"
 
-    def __init__(self, seconds: float) -> None:
-        super().__init__("Another compaction of this session is under way: ask again when it has ended.")
+    def __init__(
+        self,
+        detail: str = "Another compaction of this session is under way: ask again when it has ended.",
+        *,
+        errors: list[dict[str, Any]] | None = None,
+        seconds: float = 1,
+    ) -> None:
+        super().__init__(detail, errors=errors)
         self.headers = {"retry-after": str(max(1, ceil(seconds)))}
 
 

@@ -15,7 +15,7 @@ from starlette.middleware.exceptions import ExceptionMiddleware
 
 from app import __version__
 from app.api import answer_problems, answer_unexpected, contract, routes
-from app.attempts import Sessioned
+from app.attempts import SessionAttempts
 from app.compacting import Compactions
 from app.compaction_routes import compaction_routes
 from app.context import Contexts
@@ -103,7 +103,7 @@ def scans(contexts: Contexts) -> Scans:
 def compactions(contexts: Contexts, metrics: Metrics) -> Compactions:
     """What answers compactions, of the same sessions."""
     upstream = contexts.upstream
-    sessioned = Sessioned(contexts.sessions, contexts.known, metrics, upstream.create_seconds)
+    sessioned = SessionAttempts(contexts.sessions, contexts.known, metrics, upstream.create_seconds)
     return Compactions(contexts, sessioned, Summaries(upstream), metrics)
 
 

@@ -20,6 +20,7 @@ from app.core.remembered import Remembered
 from app.main import build_app, build_contexts, create_app
 from app.settings import Settings
 from app.stores.process import ProcessStore
+from app.stores.sessions import Sessions
 from app.stores.socket import Held
 from tests.asking import CWD, answered, ask, inline, local, refused
 from tests.reference.programs import first_commit, git
@@ -443,7 +444,8 @@ class FailingStore:
 @pytest.fixture
 def failing() -> Iterator[httpx.Client]:
     settings = Settings(roots=())
-    contexts = replace(build_contexts(settings), store=FailingStore())
+    contexts = build_contexts(settings)
+    contexts = replace(contexts, sessions=Sessions(FailingStore(), "v"))
     with (
         serve(build_app(settings, contexts)) as address,
         httpx.Client(base_url=address, trust_env=False) as client,
@@ -643,4 +645,4 @@ def test_this_repository_is_a_workspace(tmp_path: Path) -> None:
 
 
 def test_the_store_of_the_service_is_one_of_the_process() -> None:
-    assert isinstance(build_contexts(Settings(roots=())).store, ProcessStore)
+    assert isinstance(build_contexts(Settings(roots=())).sessions.store, ProcessStore)

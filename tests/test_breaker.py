@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 import httpx
@@ -157,6 +158,12 @@ def test_failures_outlive_a_first_turn_and_a_compaction_of_the_callers_own(clien
     boundary = {"role": "user", "content": "A summary.", "meta": {"compact_boundary": True}}
     second = ask(client, inline(session_id=session, messages=[boundary]))
     assert second["compaction"]["breaker"] == state("closed", 1)
+
+
+def test_a_sessions_name_may_hold_any_character(client: httpx.Client) -> None:
+    name = "a/b c?ü"
+    ask(client, inline(session_id=name, messages=talk(1)))
+    assert told(client, quote(name, safe=""), "failed")["breaker"] == state("closed", 1)
 
 
 def test_a_report_about_no_session_is_a_problem(client: httpx.Client) -> None:

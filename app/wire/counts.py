@@ -11,7 +11,8 @@ from pydantic import Field, Tag
 from app.core import facts
 from app.core.providers import Provider
 from app.wire.base import Strict, alternative
-from app.wire.requests import Message, SessionId, Tokens, core_message, given_parameters
+from app.wire.messages import Message, core_message
+from app.wire.requests import SessionId, Tokens, given_parameters
 from app.wire.schema import Compaction, TokensAnswer, Warning_
 
 Text = Annotated[str, Tag("as:text")]

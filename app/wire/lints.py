@@ -13,7 +13,7 @@ from app.core.costs import Cost, Prices
 from app.core.facts import Usage as CoreUsage
 from app.core.models import ModelTable
 from app.wire.base import Strict
-from app.wire.requests import Usage
+from app.wire.messages import Usage
 from app.wire.schema import FirstChange
 
 MOST_REQUESTS = 200

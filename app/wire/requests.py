@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Tag, field_validator
+from pydantic import AfterValidator, BaseModel, Field
 
 from app.core import facts
-from app.wire.base import Strict, alternative
+from app.wire.base import Strict
 from app.wire.descriptor import AbsolutePath, Path, Workspace
+from app.wire.messages import Message, core_message
 from app.wire.parsing import parsed
 from app.workspaces.opening import Source
 
@@ -48,60 +49,6 @@ class McpServer(Strict):
     name: Annotated[str, Field(min_length=1, max_length=256)]
     status: Literal["connected", "pending", "failed", "disabled"] = "connected"
     instructions: str | None = None
-
-
-class Usage(BaseModel):
-    """The API's usage of one response; figures this service does not know are left aside."""
-
-    model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
-
-    input_tokens: Annotated[int, Field(ge=0)] | None = None
-    cache_creation_input_tokens: Annotated[int, Field(ge=0)] | None = None
-    cache_read_input_tokens: Annotated[int, Field(ge=0)] | None = None
-    output_tokens: Annotated[int, Field(ge=0)] | None = None
-
-
-class MessageMeta(Strict):
-    """``compact_boundary``: the conversation was compacted here; usage before it does not count.
-
-    ``tokens``: how many were in use right behind it, as the compaction told.
-    """
-
-    compact_boundary: bool = False
-    tokens: Annotated[int, Field(ge=0)] | None = None
-
-
-class Message(Strict):
-    """A Messages API message, or a whole response of it.
-
-    ``id`` is the response's id. It, ``usage``, ``meta`` and the other fields of a response do not reach the model.
-    """
-
-    role: Literal["user", "assistant", "system"]
-    content: Annotated[
-        Annotated[str, Tag("as:text")] | Annotated[list[dict[str, Any]], Tag("as:a_list_of_blocks")],
-        alternative(text=str, a_list_of_blocks=list),
-    ]
-    id: str | None = None
-    usage: Usage | None = None
-    type: Literal["message"] | None = None
-    model: str | None = None
-    stop_reason: str | None = None
-    stop_sequence: str | None = None
-    meta: (
-        Annotated[
-            Annotated[bool, Tag("as:true_or_false")] | Annotated[MessageMeta, Tag("as:an_object")],
-            alternative(true_or_false=bool, an_object=dict),
-        ]
-        | None
-    ) = None
-
-    @field_validator("content")
-    @classmethod
-    def _has_types(cls, value: str | list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-        if isinstance(value, list) and any(not isinstance(block.get("type"), str) for block in value):
-            raise ValueError("every content block needs a type, such as text")
-        return value
 
 
 class Touch(Strict):
@@ -268,18 +215,6 @@ def to_ask(body: ContextRequest, server: Server, betas: Sequence[str], upstream_
 def given_parameters(body: BaseModel) -> dict[str, Any]:
     """The Messages API's own fields that are passed on, where they were given."""
     return {name: value for name in PARAMETERS if (value := getattr(body, name)) is not None}
-
-
-def core_message(message: Message) -> facts.Message:
-    usage = message.usage
-    return facts.Message(
-        role=message.role,
-        content=message.content if isinstance(message.content, str) else tuple(message.content),
-        response_id=message.id,
-        usage=facts.Usage(**{key: value or 0 for key, value in usage.model_dump().items()}) if usage else None,
-        boundary=isinstance(message.meta, MessageMeta) and message.meta.compact_boundary,
-        boundary_tokens=message.meta.tokens if isinstance(message.meta, MessageMeta) else None,
-    )
 
 
 def _core_settings(settings: Settings) -> facts.SessionSettings:

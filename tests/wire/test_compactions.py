@@ -79,4 +79,4 @@ def test_a_report_is_answered_with_how_it_counts() -> None:
 
 @pytest.mark.parametrize(("seconds", "told"), [(0.2, "1"), (1.0, "1"), (59.5, "60")])
 def test_when_to_ask_again_is_told_in_whole_seconds(seconds: float, told: str) -> None:
-    assert CompactingAlready(seconds).headers == {"retry-after": told}
+    assert CompactingAlready(seconds=seconds).headers == {"retry-after": told}
