@@ -138,6 +138,6 @@ def _since(attempts: Attempts, known: Known) -> str:
     left = (attempts.opened_at or 0.0) + known.cool_down - known.now()
     again = f", or wait {ceil(left)} seconds for one more attempt" if known.cool_down else ""
     return (
-        f"It failed {attempts.breaker.consecutive_failures} times in a row and is off since {opened}: make smaller "
-        f"what the failures named and compact once with trigger manual{again}."
+        f"It failed {attempts.breaker.consecutive_failures} times in a row and is off since {opened}: see to "
+        f"what the failures named, then compact once with trigger manual{again}."
     )

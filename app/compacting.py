@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from app.attempts import Lease, SessionAttempts
@@ -10,7 +11,7 @@ from app.context import Answer, Contexts
 from app.core.assembly import assemble
 from app.core.compaction import hopeless, outcome
 from app.core.compaction_end import Failed, Plan, Ran, Reported, Told
-from app.core.facts import Message
+from app.core.facts import Json, Message, Notice
 from app.core.going_on import going_on, tokens_at_boundary
 from app.core.summary import Failure, Summary
 from app.core.tally import Tally
@@ -24,6 +25,7 @@ Ended = tuple[Ran, Answer | None]
 """What came of a run, and the context of the new conversation; None where it failed."""
 
 ASK_AGAIN_SECONDS = 5.0
+SUMMARY_HERE = "{summary}"
 
 
 @dataclass(slots=True)
@@ -59,7 +61,8 @@ class Compactions:
             sum(map(assembly.tally.basis.measure.block, instruction)),
             _hopeless(assembly.tally),
             assembly.tally.state.breaker,
-            (*answer.notices, *assembly.notices, *request.notices),
+            (*answer.notices, *assembly.notices, *request.notices, *_length_notices(assembly.tally, request.body)),
+            going_on(Summary(SUMMARY_HERE), asked.messages, asked.messages),
         )
 
     async def run(self, asked: CompactionAsk) -> Ended:
@@ -138,7 +141,7 @@ class Compactions:
 
     async def _settled(self, asked: CompactionAsk, lease: Lease, answer: Answer, told: Told, summary: Summary) -> Ended:
         """Assembles what goes on from the summary as the session's next turn will, and keeps it if it helped."""
-        ask = _about(asked.context, going_on(summary, asked.messages, asked.messages))
+        ask = _about(asked.context, going_on(summary, asked.messages, asked.messages, told.dropped))
         facts, fresh = await self.contexts.gathered_anew(ask)
         before = answer.assembly.tally.count.used
         while True:
@@ -165,7 +168,7 @@ class Compactions:
         ran, context = replace(ended[0], repeated=True), ended[1]
         if context is None or isinstance(ran.told.found, Failed) or len(asked.messages) == length:
             return ran, context
-        messages = going_on(ran.told.found, asked.messages[:length], asked.messages)
+        messages = going_on(ran.told.found, asked.messages[:length], asked.messages, ran.told.dropped)
         grown = await self.contexts.answer(_about(asked.context, messages))
         return replace(ran, messages=_marked(grown), after=grown.assembly.tally.count.used), grown
 
@@ -179,6 +182,16 @@ def _marked(context: Answer) -> tuple[Message, ...]:
     """The conversation, whose first message tells how many tokens are in use behind it."""
     boundary, *rest = context.assembly.facts.request.messages
     return replace(boundary, boundary_tokens=tokens_at_boundary(context.assembly.tally)), *rest
+
+
+def _length_notices(tally: Tally, body: Json) -> Iterator[Notice]:
+    """A word on a request that the API would refuse."""
+    used, window = tally.count.used + body["max_tokens"], max(tally.state.window, tally.basis.model.api_window)
+    if used > window:
+        told = (
+            f"About {used:,} tokens with the answer, of {window:,}: leave out the oldest rounds, or ask with mode run."
+        )
+        yield Notice("summary_request_too_long", told, "messages")
 
 
 def _hopeless(tally: Tally) -> Failed | None:

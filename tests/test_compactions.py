@@ -152,7 +152,12 @@ def test_oldest_rounds_go_until_the_request_fits(
     for request in sent(upstream):
         check(Call({name: value for name, value in request.items() if name != "stream"}))
         assert bare(request["messages"])[0] == bare(sent(upstream)[0]["messages"])[0]
-        assert bare(request["messages"])[-2:] == bare(sent(upstream)[0]["messages"])[-2:]
+        assert bare(request["messages"])[-2] == bare(sent(upstream)[0]["messages"])[-2]
+        assert bare(request["messages"])[-1][1][0] == bare(sent(upstream)[0]["messages"])[-1][1][0]
+    dropped = found["dropped"]
+    assert f"The first {dropped} messages of the conversation are not above" in str(sent(upstream)[-1]["messages"][-1])
+    assert f"Of the first {dropped} messages it knows nothing" in found["messages"][0]["content"]
+    assert "oldest_left_out" in [warning["code"] for warning in found["warnings"]]
     assert found["messages"][1]["content"] == "And now?"
 
 
@@ -268,3 +273,53 @@ def test_calls_that_are_owed_results_are_left_out(client: httpx.Client) -> None:
     found = run(client, asking(messages=[*talk(), {"role": "assistant", "content": [call]}], tools=[READ]))
     assert "owed_calls_left_out" in [one["code"] for one in found["warnings"]]
     assert [one["content"] for one in found["messages"]] == [SUMMARY, "And now?"]
+
+
+@pytest.mark.parametrize(("reply", "codes"), [("Understood.", ["summary_unstructured"]), ("## Requests\n\nOne.", [])])
+def test_a_summary_without_headings_is_taken_and_told(
+    reply: str, codes: list[str], client: httpx.Client, upstream: StandIn
+) -> None:
+    upstream.answer_next(words(text(reply)))
+    found = run(client, asking())
+    assert found["outcome"] == "ok"
+    assert [warning["code"] for warning in found["warnings"]] == codes
+
+
+@pytest.mark.parametrize(
+    ("tokens", "most"), [({}, 20_000), ({"max_context_tokens": 60_000}, 6_000), ({"max_context_tokens": 9_000}, 1_000)]
+)
+def test_the_summary_has_the_room_that_the_window_keeps_for_it(tokens: Any, most: int, client: httpx.Client) -> None:
+    planned = client.post("/v1/compactions", json=asking("plan", tokens=tokens)).json()
+    assert planned["request"]["max_tokens"] == most
+    assert f"Stay below {most // 2:,} tokens" in str(planned["request"]["messages"][-1])
+
+
+def test_thinking_gives_way_where_the_window_has_no_room_for_it(client: httpx.Client) -> None:
+    thinking = {"type": "enabled", "budget_tokens": 20_000}
+    used = {"input_tokens": 175_000, "output_tokens": 1}
+    full = [{"role": "user", "content": LONG}, {"role": "assistant", "content": "ok", "usage": used}, *talk(1)]
+    roomy = client.post("/v1/compactions", json=asking("plan", thinking=thinking)).json()["request"]
+    tight = client.post("/v1/compactions", json=asking("plan", thinking=thinking, messages=full)).json()["request"]
+    assert (roomy["thinking"], roomy["max_tokens"]) == (thinking, 40_000)
+    assert "thinking" not in tight
+    assert tight["max_tokens"] <= 20_000
+
+
+def test_a_plan_that_the_api_would_refuse_says_so(client: httpx.Client) -> None:
+    used = {"input_tokens": 260_000, "output_tokens": 1}
+    full = [{"role": "user", "content": LONG}, {"role": "assistant", "content": "ok", "usage": used}, *talk(1)]
+    planned = client.post("/v1/compactions", json=asking("plan", messages=full)).json()
+    assert "summary_request_too_long" in [warning["code"] for warning in planned["warnings"]]
+
+
+def test_a_plan_tells_the_conversation_that_goes_on(client: httpx.Client) -> None:
+    body = in_session(asking())
+    planned = client.post("/v1/compactions", json=body | {"mode": "plan"}).json()
+    first, pending = planned["then"]
+    assert first["content"] == f"{REPLACED}\n\n{{summary}}"
+    assert first["meta"] == {"compact_boundary": True, "tokens": None}
+    assert pending == {"role": "user", "content": "And now?"}
+    messages = [first | {"content": first["content"].replace("{summary}", "All is well.")}, pending]
+    context = client.post("/v1/context", json=context_of(body) | {"messages": messages})
+    assert context.status_code == 200
+    assert "All is well." in str(context.json()["request"]["messages"])

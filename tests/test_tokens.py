@@ -72,6 +72,13 @@ def test_a_system_prompt_may_be_a_text(service: httpx.Client) -> None:
     assert names(count(service, messages=TALK, system="")) == ["messages[0]"]
 
 
+def test_fields_of_the_api_that_cost_nothing_are_taken(service: httpx.Client) -> None:
+    more = {"cache_control": {"type": "ephemeral"}, "max_tokens": 9, "stream": True, "temperature": 0.5, "metadata": {}}
+    assert count(service, messages=TALK, **more)["tokens"] == count(service, messages=TALK)["tokens"]
+    built = ask(service, inline(messages=TALK, cache_control={"type": "ephemeral"}))["request"]
+    assert service.post("/v1/tokens", json=built).status_code == 200
+
+
 @pytest.mark.parametrize(
     ("body", "pointer"),
     [
@@ -171,7 +178,7 @@ def test_the_recent_pace_says_how_many_responses_there_is_room_for(service: http
     ]
     state = count(service, messages=talk)["compaction"]
     assert state["turns_left"] == (167_000 - 40_000) // 10_000
-    assert "about 12 more responses at the recent pace of 10,000 tokens each" in state["explain"]
+    assert "room for about 12 more responses at the recent pace of 10,000 tokens each" in state["explain"]
 
 
 def test_the_answer_is_as_the_contract_has_it(service: httpx.Client) -> None:

@@ -9,7 +9,7 @@ from app.core.facts import Json, Message
 from app.core.late import Late
 from app.core.measures import Measure
 from app.core.message import UserContext
-from app.core.tokens import BYTES_PER_TOKEN, Rows, spread
+from app.core.tokens import BYTES_PER_TOKEN, Rows
 from app.core.tools import tool_name
 
 MCP_INSTRUCTIONS = "mcp_instructions"
@@ -19,9 +19,15 @@ Servers = Sequence[tuple[str, str]]
 """Name and text of each MCP server that says something."""
 
 
-def block_tokens(block: Block) -> tuple[int, ...]:
-    """Rough tokens of each section of a block; together the rounded count of its text."""
-    return spread([(length, BYTES_PER_TOKEN) for _, length in block.parts])
+def section_tokens(rows: Rows) -> dict[str, int]:
+    """What each section costs, the one of MCP servers with all that they say."""
+    found: dict[str, int] = {}
+    for name, tokens in rows.fixed:
+        kind, _, own = name.partition(":")
+        section = MCP_INSTRUCTIONS if kind == "mcp" else own
+        if kind in {"system", "mcp"}:
+            found[section] = found.get(section, 0) + tokens
+    return found
 
 
 def rows(

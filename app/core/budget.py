@@ -215,7 +215,8 @@ def _explain_use(used: int, percents: _Percents, options: TokenOptions) -> str:
 def _explain_pace(turns_left: int | None, pace: int | None) -> tuple[str, ...]:
     if turns_left is None:
         return ()
-    return (f"about {turns_left:,} more responses at the recent pace of {pace:,} tokens each",)
+    responses = "1 more response" if turns_left == 1 else f"{turns_left:,} more responses"
+    return (f"room for about {responses} at the recent pace of {pace:,} tokens each",)
 
 
 def _explain_breaker(breaker: Breaker) -> tuple[str, ...]:

@@ -90,7 +90,7 @@ def outcome(before: int, after: int, threshold: int, parts: Iterable[Part]) -> S
 def _blame(fixed: tuple[Part, ...], after: int) -> str:
     stays = f"{_total(fixed):,} stay whatever is compacted: {_named(fixed)}. " if fixed else ""
     if not fixed or 2 * _total(fixed) < after:
-        return f"{stays}Most is the summary and what stands behind it: ask for a shorter summary."
+        return f"{stays}Most is the summary and the messages that stay behind it: make the longer of them shorter."
     return f"{stays}Make these smaller, or use a model with a larger window."
 
 

@@ -48,7 +48,10 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The request for a summary, to be sent by the caller. ``instruction`` is the tokens it adds to ``tally``."""
+    """The request for a summary, to be sent by the caller. ``instruction`` is the tokens it adds to ``tally``.
+
+    ``then`` is the conversation that goes on from the summary, which stands for ``{summary}`` in it.
+    """
 
     body: Json
     betas: tuple[str, ...]
@@ -57,6 +60,7 @@ class Plan:
     hopeless: Failed | None
     breaker: Breaker
     notices: tuple[Notice, ...]
+    then: tuple[Message, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,16 +15,18 @@ from app.core.tally import Tally
 from app.core.tool_pairs import owed_from, unanswered
 
 
-def going_on(summary: Summary, asked: tuple[Message, ...], messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The conversation after ``summary`` of ``asked``, with which ``messages`` begin.
+def going_on(
+    summary: Summary, asked: tuple[Message, ...], messages: tuple[Message, ...], missing: int = 0
+) -> tuple[Message, ...]:
+    """The conversation after ``summary`` of ``asked``, with which ``messages`` begin; it lacks the first ``missing``.
 
     What has come since stays, with the calls that it answers. Usage before the summary says nothing of what is behind.
     """
     later = messages[len(asked) :]
     owed = owed_from(asked) if later else None
     if owed is None:
-        return compacted(summary, tuple(map(_unused, (*unanswered(asked), *later))))
-    return compacted(summary, tuple(map(_unused, (*unanswered(asked[:owed]), *messages[owed:]))))
+        return compacted(summary, tuple(map(_unused, (*unanswered(asked), *later))), missing)
+    return compacted(summary, tuple(map(_unused, (*unanswered(asked[:owed]), *messages[owed:]))), missing)
 
 
 def shortened(facts: Facts, remembered: Remembered, kept: tuple[Message, ...]) -> Assembly:

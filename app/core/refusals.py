@@ -91,4 +91,5 @@ def told(reason: Reason, words: str | None = None, key: str | None = None) -> st
     hidden = words.replace(key, "[key]") if words and key else words or ""
     quoted = " ".join(hidden.split())
     cut = quoted if len(quoted) <= MOST_QUOTED else f"{quoted[:MOST_QUOTED]}…"
-    return f"{ADVICE[reason]} It says: {cut}" if cut else ADVICE[reason]
+    ended = cut if cut.endswith((".", "!", "?", "…")) else f"{cut}."
+    return f"{ADVICE[reason]} It says: {ended}" if cut else ADVICE[reason]

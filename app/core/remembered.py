@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from app.core.calibration import Calibration
 from app.core.compaction import Attempts
@@ -13,6 +14,9 @@ from app.core.late import Late
 from app.core.memory import Memory
 from app.core.previous import Turn
 from app.core.tokens import Part
+
+Emptying = Literal["clear", "compact"]
+"""Why a session is emptied: its conversation is over, or goes on from a summary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,17 @@ class Remembered:
             calibrations=self.calibrations,
             compacting_until=self.compacting_until,
         )
+
+    def emptied(self, reason: Emptying) -> Remembered:
+        """Before a first turn again: everything is read anew, and a compaction that is under way keeps nothing.
+
+        What was learned and attempted stays; with ``compact`` also the request that was last sent, and what a
+        compaction is judged by.
+        """
+        anew = replace(self.begun_anew(Remembered(self.workspace, "")), compacting_until=None)
+        if reason == "clear":
+            return replace(anew, turn=None, replaced=None)
+        return replace(anew, threshold=self.threshold, fixed=self.fixed)
 
     def resumed(self, messages: Sequence[Message]) -> Remembered:
         """With the request that was last sent: that of a compaction's answer only if ``messages`` answer it."""

@@ -28,6 +28,9 @@ REPLACED = (
 )
 
 
+GAP = "Of the first {count} messages it knows nothing: ask the user where something seems to be missing."
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
     """``text`` is trimmed and not empty."""
@@ -58,12 +61,20 @@ def judged(response: Any) -> Summary | Failure:
             return Failure("not_a_message", "The answer is not a message of the Messages API: hand it on as it came.")
 
 
-def compacted(summary: Summary, pending: Sequence[Message] = ()) -> tuple[Message, ...]:
+def compacted(summary: Summary, pending: Sequence[Message] = (), missing: int = 0) -> tuple[Message, ...]:
     """The conversation that goes on from ``summary``: the boundary, then ``pending`` word for word.
+
+    ``missing`` is how many of the oldest messages the summary knows nothing of.
 
     ``pending`` is what the user said that was not answered yet, as `tool_pairs.unanswered` finds it.
     """
-    return Message("user", f"{REPLACED}\n\n{summary.text}", boundary=True), *pending
+    gap = f" {GAP.format(count=f'{missing:,}')}" if missing else ""
+    return Message("user", f"{REPLACED}{gap}\n\n{summary.text}", boundary=True), *pending
+
+
+def is_structured(summary: Summary) -> bool:
+    """Whether it has one of the headings it was asked for."""
+    return any(line.startswith("#") for line in summary.text.splitlines())
 
 
 def _judged(blocks: Sequence[Any], stop_reason: Any) -> Summary | Failure:

@@ -14,6 +14,10 @@ LEAST_BESIDE_THINKING = 4_000
 """Tokens of a summary for which the budget of thinking must leave room."""
 
 ADDED = "For this summary the user adds the following. It decides what weighs more; the form stays as described above."
+MISSING = (
+    "The first {count} messages of the conversation are not above, because it was too long to be sent whole. "
+    "Say under Open that they are missing, and write nothing about them."
+)
 NOT_FROM_CACHE = "The messages are therefore not read from the cache."
 
 
@@ -26,7 +30,13 @@ class SummaryRequest:
 
 
 def summary_request(
-    request: Json, prose: Mapping[str, str], *, instructions: str | None, max_output: int
+    request: Json,
+    prose: Mapping[str, str],
+    *,
+    instructions: str | None,
+    max_output: int,
+    most_summary: int = MOST_SUMMARY_TOKENS,
+    missing: int = 0,
 ) -> SummaryRequest:
     """``request`` with one more message that asks for a summary; what stands before it stays, so that it is cached.
 
@@ -37,26 +47,36 @@ def summary_request(
         request: an assembled Messages API body; it is not mutated.
         prose: the texts by name; ``compact_summary`` is used.
         instructions: what the user adds for this summary; blank counts as None.
-        max_output: the model's most output tokens, thinking included.
+        max_output: the most output tokens there is room for, thinking included.
+        most_summary: the most tokens of the summary itself.
+        missing: how many of the oldest messages are not in ``request``, because it would have been too long.
     """
     messages, moved, owed = _settled(request["messages"])
     free, choosing = _free_to_write(request)
     plain, formatting = _without_format(free)
-    sent, max_tokens, thinking = _with_room(plain, max_output)
-    words = prose["compact_summary"].replace("{count}", f"{_most_summary(max_output) // 2:,}")
-    asking = {"role": "user", "content": list(_instruction(words, instructions, moved))}
+    most = min(MOST_SUMMARY_TOKENS, most_summary, max_output)
+    sent, max_tokens, thinking = _with_room(plain, max_output, most)
+    words = prose["compact_summary"].replace("{count}", f"{most // 2:,}")
+    asking = {"role": "user", "content": list(_instruction(words, instructions, missing, moved))}
     body = {**sent, "messages": [*messages, asking], "max_tokens": max_tokens}
-    return SummaryRequest(body, (*owed, *choosing, *formatting, *thinking))
+    return SummaryRequest(body, (*owed, *choosing, *formatting, *thinking, *_missing_notices(missing)))
 
 
-def _instruction(words: str, instructions: str | None, marker: Json | None) -> Iterator[Json]:
+def _instruction(words: str, instructions: str | None, missing: int, marker: Json | None) -> Iterator[Json]:
     added = (instructions or "").strip()
-    marked = {} if marker is None else {"cache_control": marker}
-    if not added:
-        yield {"type": "text", "text": words, **marked}
-        return
-    yield {"type": "text", "text": words}
-    yield {"type": "text", "text": f"{ADDED}\n\n{added}", **marked}
+    texts = [
+        words,
+        *([MISSING.format(count=f"{missing:,}")] if missing else []),
+        *([f"{ADDED}\n\n{added}"] if added else []),
+    ]
+    yield from ({"type": "text", "text": text} for text in texts[:-1])
+    yield {"type": "text", "text": texts[-1], **({} if marker is None else {"cache_control": marker})}
+
+
+def _missing_notices(missing: int) -> Iterator[Notice]:
+    if missing:
+        told = f"The whole was too long for the API: the {missing:,} oldest messages are not in the summary."
+        yield Notice("oldest_left_out", told, "messages")
 
 
 def _settled(messages: Sequence[Json]) -> tuple[Sequence[Json], Json | None, tuple[Notice, ...]]:
@@ -115,9 +135,9 @@ def _without_format(request: Json) -> tuple[Json, tuple[Notice, ...]]:
     return {**_without(request, "output_config"), **({"output_config": rest} if rest else {})}, (notice,)
 
 
-def _with_room(request: Json, max_output: int) -> tuple[Json, int, tuple[Notice, ...]]:
+def _with_room(request: Json, max_output: int, summary: int) -> tuple[Json, int, tuple[Notice, ...]]:
     """``max_tokens`` for the summary, on top of a budget of thinking, which goes when it leaves too little."""
-    summary, budget = _most_summary(max_output), _budget(request)
+    budget = _budget(request)
     if max_output - budget >= min(LEAST_BESIDE_THINKING, summary):
         return request, min(budget + summary, max_output), ()
     told = (
@@ -125,10 +145,6 @@ def _with_room(request: Json, max_output: int) -> tuple[Json, int, tuple[Notice,
         f"{NOT_FROM_CACHE}"
     )
     return _without(request, "thinking"), summary, (Notice("thinking_left_out", told, "thinking.budget_tokens"),)
-
-
-def _most_summary(max_output: int) -> int:
-    return min(MOST_SUMMARY_TOKENS, max_output)
 
 
 def _budget(request: Json) -> int:

@@ -10,7 +10,7 @@ import orjson
 
 from app.core.assembly import Assembly
 from app.core.attachments import Attached
-from app.core.bill import block_tokens
+from app.core.bill import section_tokens
 from app.core.blocks import Block
 from app.core.budget import Breaker, CompactionState
 from app.core.candidates import MemoryFile
@@ -113,13 +113,14 @@ def _block(block: Block) -> Values:
 def _sections(assembly: Assembly) -> list[Values]:
     back = assembly.prompt.opening.back
     placed = {
-        name: (place, tokens)
+        name: place
         for place, blocks in (("system", assembly.prompt.blocks), ("message", (back,) if back else ()))
         for block in blocks
-        for (name, _), tokens in zip(block.parts, block_tokens(block), strict=True)
+        for name, _ in block.parts
     }
+    counted = section_tokens(assembly.tally.rows)
     return [
-        _section(element, *placed.get(element.name, (None, 0)))
+        _section(element, placed.get(element.name), counted.get(element.name, 0))
         for element in assembly.prompt.elements
         if element.name != BOUNDARY_NAME
     ]
@@ -140,7 +141,7 @@ def _section(element: Element, place: str | None, tokens: int) -> Values:
 
 def _memory(assembly: Assembly) -> Values:
     raw = assembly.facts.request.memory.include_raw
-    counted = dict(assembly.prompt.opening.context.tokens())
+    counted = dict(assembly.tally.rows.fixed)
     return {
         "files": [_file(file, counted.get(f"memory:{file.path}", 0), raw=raw) for file in assembly.facts.memory.files],
         "attachments": [_attachment(file, raw=raw) for file in assembly.facts.attached.files],

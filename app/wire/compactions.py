@@ -61,27 +61,33 @@ class CompactionFailure(Strict):
     parts: list[schema.Part]
 
 
-class PlanAnswer(Strict):
-    """``tokens`` is what the request will use, its instruction included; ``hopeless`` why not to send it."""
-
-    mode: Literal["plan"]
-    request: SummaryBody
-    headers: dict[str, str]
-    tokens: schema.TokensAnswer
-    hopeless: CompactionFailure | None
-    breaker: schema.Breaker
-    warnings: list[schema.Warning_]
-
-
 class BoundaryMeta(Strict):
+    """``tokens`` in use right behind the summary; None where it is not written yet."""
+
     compact_boundary: Literal[True]
-    tokens: int
+    tokens: int | None
 
 
 class NewMessage(Strict):
     role: Literal["user", "assistant", "system"]
     content: str | list[dict[str, Any]]
     meta: BoundaryMeta | None = None
+
+
+class PlanAnswer(Strict):
+    """``tokens`` is what the request will use, its instruction included; ``hopeless`` why not to send it.
+
+    ``then`` is the conversation to go on with: the answer's text takes the place of ``{summary}`` in its first message.
+    """
+
+    mode: Literal["plan"]
+    request: SummaryBody
+    headers: dict[str, str]
+    tokens: schema.TokensAnswer
+    hopeless: CompactionFailure | None
+    then: list[NewMessage]
+    breaker: schema.Breaker
+    warnings: list[schema.Warning_]
 
 
 class SummaryUsage(Strict):
@@ -155,6 +161,7 @@ def plan_answer(plan: Plan) -> Values:
             "parts": [*tokens["parts"], {"part": INSTRUCTION, "tokens": plan.instruction}],
         },
         "hopeless": _failure(plan.hopeless),
+        "then": [_message(message) for message in plan.then],
         "breaker": breaker_values(plan.breaker),
         "warnings": _warnings(plan.notices),
     }

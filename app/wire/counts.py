@@ -20,7 +20,10 @@ Blocks = Annotated[list[dict[str, Any]], Tag("as:a_list_of_blocks")]
 
 
 class TokensRequest(Strict):
-    """A Messages API body apart from ``max_tokens``, and how to count it: with a session, by what that has learned."""
+    """A Messages API body, and how to count it: with a session, by what that has learned.
+
+    From ``cache_control`` on, the API's fields are taken as they are: they cost no tokens.
+    """
 
     model: Annotated[str, Field(min_length=1, max_length=512)]
     messages: list[Message] = []
@@ -29,6 +32,15 @@ class TokensRequest(Strict):
     thinking: dict[str, Any] | None = None
     output_config: dict[str, Any] | None = None
     tool_choice: dict[str, Any] | None = None
+    cache_control: dict[str, Any] | None = None
+    max_tokens: int | None = None
+    metadata: dict[str, Any] | None = None
+    service_tier: str | None = None
+    stop_sequences: list[str] | None = None
+    stream: bool | None = None
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
     provider: Literal["anthropic", "bedrock", "vertex", "foundry", "custom"] = "anthropic"
     region: Annotated[str, Field(max_length=64)] | None = None
     tokens: Tokens = Tokens()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.core.assembly import assemble
 from app.core.attachments import Attached
-from app.core.bill import block_tokens
+from app.core.bill import section_tokens
 from app.core.candidates import MemoryFile
 from app.core.facts import (
     CacheOptions,
@@ -165,10 +165,12 @@ def test_tools_without_a_name_have_a_row_by_their_place() -> None:
     assert names == ["tool:Read", "tool:1"]
 
 
-def test_the_rows_of_a_block_add_up_to_its_text() -> None:
-    assembly = assembled(git=GitFacts(branch="main", status="?? ä🦊" * 50))
-    for block in assembly.prompt.blocks:
-        assert sum(block_tokens(block)) == rough(block.text)
+def test_the_rows_of_sections_add_up_to_the_blocks() -> None:
+    servers = (McpServer("docs", instructions="ä🦊" * 50),)
+    assembly = assembled(git=GitFacts(branch="main", status="?? ä🦊" * 50), request=asked(mcp_servers=servers))
+    counted = section_tokens(assembly.tally.rows)
+    assert sum(counted.values()) == sum(rough(block.text) for block in assembly.prompt.blocks)
+    assert counted["mcp_instructions"] > 25
 
 
 TEXT = st.text(max_size=40)

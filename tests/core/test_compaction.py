@@ -73,14 +73,14 @@ def test_a_summary_that_is_too_long_is_itself_to_blame():
     assert found.message == (
         "Compaction did not help: of 95,000 tokens that it was to replace it freed 0. "
         "5,000 stay whatever is compacted: system:env_info 5,000. "
-        "Most is the summary and what stands behind it: ask for a shorter summary."
+        "Most is the summary and the messages that stay behind it: make the longer of them shorter."
     )
 
 
 def test_without_fixed_parts_only_the_summary_can_be_to_blame():
     found = outcome(0, 0, 167_000, ())
     assert isinstance(found, Failure)
-    assert found.message.endswith("freed 0. Most is the summary and what stands behind it: ask for a shorter summary.")
+    assert found.message.endswith("freed 0. Most is the summary and the messages that stay behind it: make the longer of them shorter.")
 
 
 TOKENS = st.integers(0, 300_000)

@@ -56,7 +56,7 @@ def test_without_words_the_advice_stands_alone(words: str | None) -> None:
 
 
 def test_words_stand_behind_the_advice_on_one_line() -> None:
-    assert told("invalid", "first\n  second") == f"{ADVICE['invalid']} It says: first second"
+    assert told("invalid", "first\n  second") == f"{ADVICE['invalid']} It says: first second."
 
 
 @given(st.sampled_from(REASONS), st.text(), st.text(), st.text("0123456789", min_size=4, max_size=400))
