@@ -6,8 +6,12 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, TypeVar
+from urllib.parse import quote, unquote
 
 from fastapi import Request, Response
+from fastapi.routing import APIRoute
+from starlette.routing import Match
+from starlette.types import Scope
 
 from app.context import Answer
 from app.errors import UnsupportedMediaType
@@ -24,6 +28,16 @@ LARGE_BODY = 64 * 1024
 """Bodies and answers beyond this many bytes are parsed and written on a worker thread."""
 
 REFERENCE = "#/components/schemas/{model}"
+
+
+class AsSent(APIRoute):
+    """Matches a path as it was sent, so that an encoded slash is part of a session's name and not of the address."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        raw = scope.get("raw_path") or quote(scope["path"]).encode()
+        found, child = super().matches({**scope, "path": raw.decode("latin-1")})
+        params: dict[str, Any] = child.get("path_params", {})
+        return found, {**child, "path_params": {name: unquote(value) for name, value in params.items()}}
 
 
 def context_values(answer: Answer) -> dict[str, Any]:

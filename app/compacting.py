@@ -12,7 +12,9 @@ from app.core.assembly import assemble
 from app.core.compaction import hopeless, outcome
 from app.core.compaction_end import Failed, Plan, Ran, Reported, Told
 from app.core.facts import Json, Message, Notice
+from app.core.gathered import Facts
 from app.core.going_on import going_on, tokens_at_boundary
+from app.core.remembered import Remembered
 from app.core.summary import Failure, Summary
 from app.core.tally import Tally
 from app.errors import AutoCompactOff, CompactingAlready, InvalidRequest, UpstreamKeyMissing
@@ -25,6 +27,11 @@ Ended = tuple[Ran, Answer | None]
 """What came of a run, and the context of the new conversation; None where it failed."""
 
 ASK_AGAIN_SECONDS = 5.0
+EXACT = ("exact", "fallback_model")
+MOST_SAVES = 20
+"""Times that a session is written by others before a compaction gives up."""
+
+MOST_SCALE = 4.0
 SUMMARY_HERE = "{summary}"
 
 
@@ -32,9 +39,14 @@ SUMMARY_HERE = "{summary}"
 class _Running:
     """A run of a session, and how many requests wait for it."""
 
-    messages: tuple[Message, ...]
+    asked: CompactionAsk
     task: asyncio.Task[Ended]
     waiting: int = 0
+
+    def is_for(self, other: CompactionAsk) -> bool:
+        """Whether what comes of it is what ``other`` asks for too: the same, of a conversation that may have grown."""
+        length = len(self.asked.messages)
+        return other.messages[:length] == self.asked.messages and _bare(other) == _bare(self.asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,24 +88,21 @@ class Compactions:
         under_way = self.running.get(session) if session else None
         if under_way is None:
             return await self._awaited(session, self._started(asked))
-        if asked.messages[: len(under_way.messages)] != under_way.messages:
+        if not under_way.is_for(asked):
+            _refuse_needless(asked)
             raise CompactingAlready(seconds=ASK_AGAIN_SECONDS)
-        return await self._repeated(asked, await self._awaited(session, under_way), len(under_way.messages))
+        return await self._repeated(asked, await self._awaited(session, under_way), len(under_way.asked.messages))
 
     async def report(self, session: str, report: CompactionReport) -> Reported:
         """Raises SessionNotFound."""
         return await self.attempts.report(session, report)
 
     async def _allow(self, asked: CompactionAsk) -> None:
-        if not asked.messages:
-            errors = [{"pointer": "/messages", "message": "there is nothing to compact: send the conversation"}]
-            raise InvalidRequest("/messages: there is nothing to compact: send the conversation", errors=errors)
-        if asked.trigger == "automatic" and not asked.context.request.tokens.auto_compact:
-            raise AutoCompactOff("The request's tokens.auto_compact turns it off: ask with trigger manual.")
+        _refuse_needless(asked)
         await self.attempts.allow(asked.context.session_id, asked.trigger)
 
     def _started(self, asked: CompactionAsk) -> _Running:
-        running = _Running(asked.messages, asyncio.create_task(self._counted(asked)))
+        running = _Running(asked, asyncio.create_task(self._counted(asked)))
         session = asked.context.session_id
         if session:
             self.running[session] = running
@@ -143,25 +152,44 @@ class Compactions:
         """Assembles what goes on from the summary as the session's next turn will, and keeps it if it helped."""
         ask = _about(asked.context, going_on(summary, asked.messages, asked.messages, told.dropped))
         facts, fresh = await self.contexts.gathered_anew(ask)
-        before = answer.assembly.tally.count.used
-        while True:
+        before = answer.assembly.tally
+        facts, context = await self._gone_on(ask, facts, answer.assembly.remember.begun_anew(fresh), _scale(before))
+        after = context.assembly.tally
+        judged = outcome(before.count.used, after.count.used, _line(after), after.count.parts)
+        if isinstance(judged, Failure):
+            breaker = await self.attempts.failed(lease, asked.trigger, answer.assembly.remember)
+            return Ran(told, Failed.of(judged), None, before.count.used, after.count.used, breaker), None
+        for _ in range(MOST_SAVES):
             held = await self.contexts.sessions.load(lease.session)
             if not lease.holds(held):
-                raise CompactingAlready(seconds=ASK_AGAIN_SECONDS)
+                break
             last = held.remembered or answer.assembly.remember
             attempts = last.attempts.after("ok", asked.trigger, self.contexts.known.now())
             begun = replace(last.begun_anew(fresh), attempts=attempts, replaced=None)
-            assembly = await asyncio.to_thread(assemble, facts, begun)
-            context = await self.contexts.exactly(ask, self.contexts.begun_anew(ask, assembly))
-            after = context.assembly.tally
-            judged = outcome(before, after.count.used, after.state.threshold, after.count.parts)
-            if isinstance(judged, Failure):
-                breaker = await self.attempts.failed(lease, asked.trigger, answer.assembly.remember)
-                return Ran(told, Failed.of(judged), None, before, after.count.used, breaker), None
-            ended = replace(assembly.remember, replaced=last.turn)
-            if await self.attempts.succeeded(lease, held, ended):
-                breaker = self.attempts.breaker(attempts)
-                return Ran(told, None, _marked(context), before, after.count.used, breaker), context
+            assembly = replace(await asyncio.to_thread(assemble, facts, begun), tally=after)
+            if await self.attempts.succeeded(lease, held, replace(assembly.remember, replaced=last.alone())):
+                breaker, messages = self.attempts.breaker(attempts), facts.request.messages
+                kept = replace(context, assembly=assembly)
+                return Ran(told, None, messages, before.count.used, after.count.used, breaker), kept
+        raise CompactingAlready(seconds=ASK_AGAIN_SECONDS)
+
+    async def _gone_on(self, ask: Ask, facts: Facts, begun: Remembered, scale: float) -> tuple[Facts, Answer]:
+        """The first turn of the new conversation, whose summary tells what is in use behind it.
+
+        ``scale`` is by how much the API's figures were above ours: what comes next is judged by the same measure.
+        """
+        assembly = await asyncio.to_thread(assemble, facts, begun)
+        answer = await self.contexts.exactly(ask, self.contexts.begun_anew(ask, assembly))
+        figure = tokens_at_boundary(answer.assembly.tally, scale)
+        boundary, *rest = facts.request.messages
+        messages = (replace(boundary, boundary_tokens=figure), *rest)
+        marked = replace(facts, request=replace(facts.request, messages=messages))
+        assembly = await asyncio.to_thread(assemble, marked, begun)
+        told = replace(ask, request=replace(ask.request, messages=messages))
+        exact = answer.assembly.tally
+        tally = exact if exact.method in EXACT else assembly.tally
+        context = self.contexts.begun_anew(told, replace(assembly, tally=tally))
+        return marked, replace(context, notices=answer.notices)
 
     async def _repeated(self, asked: CompactionAsk, ended: Ended, length: int) -> Ended:
         """What came of another request's run, for a conversation that may have grown since."""
@@ -169,8 +197,10 @@ class Compactions:
         if context is None or isinstance(ran.told.found, Failed) or len(asked.messages) == length:
             return ran, context
         messages = going_on(ran.told.found, asked.messages[:length], asked.messages, ran.told.dropped)
-        grown = await self.contexts.answer(_about(asked.context, messages))
-        return replace(ran, messages=_marked(grown), after=grown.assembly.tally.count.used), grown
+        boundary = replace(messages[0], boundary_tokens=ran.messages[0].boundary_tokens if ran.messages else None)
+        grown = await self.contexts.answer(_about(asked.context, (boundary, *messages[1:])))
+        told = grown.assembly.facts.request.messages
+        return replace(ran, messages=told, after=grown.assembly.tally.count.used), grown
 
 
 def _about(ask: Ask, messages: tuple[Message, ...]) -> Ask:
@@ -178,10 +208,30 @@ def _about(ask: Ask, messages: tuple[Message, ...]) -> Ask:
     return replace(ask, request=replace(ask.request, messages=messages, touched=()))
 
 
-def _marked(context: Answer) -> tuple[Message, ...]:
-    """The conversation, whose first message tells how many tokens are in use behind it."""
-    boundary, *rest = context.assembly.facts.request.messages
-    return replace(boundary, boundary_tokens=tokens_at_boundary(context.assembly.tally)), *rest
+def _bare(asked: CompactionAsk) -> CompactionAsk:
+    """All that is asked but the conversation and what was touched."""
+    return replace(asked, context=_about(asked.context, ()))
+
+
+def _refuse_needless(asked: CompactionAsk) -> None:
+    if not asked.messages:
+        errors = [{"pointer": "/messages", "message": "there is nothing to compact: send the conversation"}]
+        raise InvalidRequest("/messages: there is nothing to compact: send the conversation", errors=errors)
+    if asked.trigger == "automatic" and not asked.context.request.tokens.auto_compact:
+        raise AutoCompactOff("The request's tokens.auto_compact turns it off: ask with trigger manual.")
+
+
+def _line(tally: Tally) -> int:
+    """Tokens that a conversation must stay below: without auto compaction all that may be used."""
+    state = tally.state
+    return state.threshold if tally.basis.options.auto_compact else state.effective_window
+
+
+def _scale(tally: Tally) -> float:
+    """By how much usage was above what is counted here; never below 1, so that nothing is promised too much."""
+    if tally.method in EXACT or tally.count.anchored_on is None or not tally.rows.total:
+        return 1.0
+    return min(MOST_SCALE, max(1.0, tally.count.used / tally.rows.total))
 
 
 def _length_notices(tally: Tally, body: Json) -> Iterator[Notice]:
@@ -195,5 +245,5 @@ def _length_notices(tally: Tally, body: Json) -> Iterator[Notice]:
 
 
 def _hopeless(tally: Tally) -> Failed | None:
-    why = hopeless(tally.count.parts, tally.state.threshold)
+    why = hopeless(tally.count.parts, round(_line(tally) / _scale(tally)))
     return Failed.of(why) if why else None

@@ -10,6 +10,7 @@ from starlette.responses import PlainTextResponse
 
 from app.carrying import (
     UPSTREAM_KEY,
+    AsSent,
     betas_of,
     body_of,
     context_values,
@@ -38,7 +39,7 @@ from app.wire.requests import Server
 
 def compaction_routes(compactions: Compactions, metrics: Metrics, *, server: Callable[[], Server]) -> APIRouter:
     """A part of the contract's routes, over what `main` has built."""
-    router = APIRouter(responses=problem_answers(401, 403, 421, 500))
+    router = APIRouter(responses=problem_answers(401, 403, 421, 500), route_class=AsSent)
 
     @router.post(
         "/v1/compactions",
@@ -61,7 +62,7 @@ def compaction_routes(compactions: Compactions, metrics: Metrics, *, server: Cal
         )
 
     @router.post(
-        "/v1/sessions/{session_id:path}/compactions",
+        "/v1/sessions/{session_id}/compactions",
         response_model=ReportAnswer,
         responses=problem_answers(400, 404, 413, 415, 422),
         openapi_extra=body_of(CompactionReport),

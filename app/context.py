@@ -151,13 +151,12 @@ class Contexts:
     async def _recalled(self, ask: Ask, identity: str) -> tuple[Held, Remembered, bool]:
         """What the store holds, what of it counts for this workspace, and whether it was another's."""
         held = await self.sessions.load(ask.session_id)
-        moved = held.remembered is not None and held.remembered.workspace != identity
-        compacted = held.remembered is not None and _is_compacted(ask, held.remembered)
-        keeps = held.remembered is not None and not moved and not compacted
+        stored = held.remembered and held.remembered.of(_boundary(ask))
+        moved = stored is not None and stored.workspace != identity
         fresh = _fresh(identity, ask)
-        remembered = held.remembered if held.remembered and keeps else fresh
-        if held.remembered is not None and compacted and not moved:
-            remembered = held.remembered.begun_anew(fresh)
+        remembered = fresh if stored is None or moved else stored
+        if stored is not None and not moved and _is_compacted(ask, stored):
+            remembered = stored.begun_anew(fresh)
         if not remembered.date:
             remembered = replace(remembered.begun_anew(fresh), delivered=remembered.delivered)
         return held, remembered.rewound(len(ask.request.messages)), moved
@@ -268,7 +267,8 @@ def _moved_notices(*, moved: bool) -> tuple[Notice, ...]:
 def _kept_notices(ask: Ask, held: Held, *, moved: bool) -> tuple[Notice, ...]:
     """A word when the files sent are not those that the session's memory was read from."""
     before = held.remembered
-    renewed = moved or ask.freshness != "session" or before is None or _is_compacted(ask, before)
+    begun = before is not None and before.begun
+    renewed = moved or ask.freshness != "session" or not begun or (before is not None and _is_compacted(ask, before))
     if renewed or before is None or before.files == _files_digest(ask):
         return ()
     message = (

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
-from cachetools import LRUCache, TTLCache
+from cachetools import TTLCache
 
 from app.core.counting import (
     Attempt,
@@ -87,7 +87,7 @@ class Counting:
         self._seconds = seconds
         self._counts: MutableMapping[bytes, Counted] = TTLCache(kept, KEPT_SECONDS, clock)
         self._missing: MutableMapping[Backend, bool] = TTLCache(kept, MISSING_SECONDS, clock)
-        self._verdicts: MutableMapping[Backend, _Verdict] = LRUCache(kept)
+        self._verdicts: MutableMapping[Backend, _Verdict] = TTLCache(kept, KEPT_SECONDS, clock)
         self._flights: dict[bytes, asyncio.Task[Counted]] = {}
 
     async def count(

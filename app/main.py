@@ -31,6 +31,8 @@ from app.guard import Guard
 from app.metrics import Metrics
 from app.reckoning import Reckoning
 from app.scanning import Scans
+from app.session_routes import session_routes
+from app.session_states import SessionStates
 from app.settings import Settings
 from app.stores.process import ProcessStore
 from app.stores.sessions import Sessions
@@ -152,6 +154,7 @@ def build_app(settings: Settings, contexts: Contexts) -> FastAPI:
     compacting = compaction_routes(compactions(contexts, metrics), metrics, server=lambda: server_facts(settings))
     app.include_router(built)
     app.include_router(compacting)
+    app.include_router(session_routes(SessionStates(contexts.sessions, contexts.known)))
     answer_problems(app)
     written: dict[str, Any] = contract(app)
     app.openapi = lambda: written  # type: ignore[method-assign]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from app.core.counting import Attempt, Counted
 from app.core.facts import Json, Notice
 from app.core.models import Model, ModelTable
 from app.core.providers import Provider
 from app.core.tally import Tally
+from app.core.tokens import ATTACHED_FILE_TOKENS, attached_files
 from app.counting import Counting
 
 WHERE = "tokens.method"
@@ -25,7 +26,7 @@ class Route:
     provider: Provider
     betas: tuple[str, ...] = ()
     region: str | None = None
-    key: str | None = None
+    key: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +80,10 @@ RATES = {1: 10, 2: 13}
 
 def _believed(found: Counted, tally: Tally) -> Counted:
     """A figure far below what the text can have is no count."""
-    if found.tokens is None or found.tokens * LEAST_SHARE >= tally.rows.total:
+    expected = tally.rows.total - ATTACHED_FILE_TOKENS * sum(map(attached_files, tally.messages))
+    if found.tokens is None or found.tokens * LEAST_SHARE >= expected:
         return found
-    message = (
-        f"{found.tokens} tokens were told for a request of about {tally.rows.total:,}: this backend does not count."
-    )
+    message = f"{found.tokens} tokens were told for a request of about {expected:,}: this backend does not count."
     return Counted(
         None,
         None,

@@ -27,11 +27,13 @@ from app.core.facts import Platform
 from app.data.tables import load_models
 
 CONFIG = "STRATA_CONFIG"
+DAY = 24 * 3600
 OTHER_VARIABLES = frozenset({"STRATA_CONFIG", "STRATA_VENV", "STRATA_REDIS_URL"})
 """Variables that are no settings of this version: the file's place, the scripts' environment, what is to come."""
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
+_ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+(?:/[\x21-\x7e]*)?")
 _EXPONENT = re.compile(r"[0-9]+(?:\.[0-9]+)?[eE]\+?[0-9]{1,2}")
 
 _PLATFORMS: dict[str, Platform] = {"darwin": "macos", "win32": "windows"}
@@ -96,11 +98,11 @@ class Settings(BaseSettings):
     max_context_tokens: Annotated[int, Field(ge=1)] | None = None
     upstream_url: str | None = None
     anthropic_api_key: str | None = Field(default=None, repr=False, validation_alias="ANTHROPIC_API_KEY")
-    upstream_seconds: Annotated[float, Field(gt=0)] = 20
+    upstream_seconds: Annotated[float, Field(gt=0, le=DAY)] = 20
     upstream_retries: Annotated[int, Field(ge=0, le=10)] = 2
-    count_seconds: Annotated[float, Field(gt=0)] = 10
-    compact_seconds: Annotated[float, Field(gt=0)] = 300
-    breaker_cool_down_seconds: Annotated[float, Field(ge=0)] = 0
+    count_seconds: Annotated[float, Field(gt=0, le=DAY)] = 10
+    compact_seconds: Annotated[float, Field(gt=0, le=DAY)] = 300
+    breaker_cool_down_seconds: Annotated[float, Field(ge=0, le=DAY)] = 0
     prices: Annotated[dict[ModelName, Amount], NoDecode] = Field(default_factory=dict)
     currency: Annotated[str, Field(pattern="^[A-Z]{3}$")] = DEFAULT_CURRENCY
     log_level: Literal["debug", "info", "warning", "error", "critical"] = "info"
@@ -126,7 +128,8 @@ class Settings(BaseSettings):
     @classmethod
     def _is_an_address(cls, value: str | None) -> str | None:
         parts = urlsplit(value or "http://none")
-        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+        plain = _ADDRESS.fullmatch(value or "http://none") and parts.scheme in {"http", "https"} and parts.hostname
+        if not plain or parts.query or parts.fragment:
             raise ValueError("write an address such as https://gateway.example/anthropic, without ? and #")
         return value.rstrip("/") if value else None
 

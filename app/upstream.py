@@ -156,6 +156,8 @@ class Upstream:
                 return await ask(_keyed(loaded.client, used), loaded)
         except TimeoutError:
             failure = UpstreamFailed("timeout", told("timeout"))
+        except UnicodeDecodeError:
+            failure = UpstreamFailed("unreadable", told("unreadable"))
         except UnicodeEncodeError:
             failure = UpstreamFailed("invalid", told("invalid", "the request holds half of a surrogate pair"))
         except loaded.sdk.APIError as error:
@@ -197,6 +199,10 @@ class Upstream:
             response.headers["x-should-retry"] = "false"
 
 
+DONE = "[DONE]"
+"""What some gateways put behind the last event."""
+
+
 def _keyed(client: Client, key: str) -> Client:
     """The client with another key over the same connections, without the headers that the environment names."""
     own = client.with_options(api_key=key)
@@ -218,8 +224,12 @@ def _headers(betas: Sequence[str]) -> dict[str, str]:
 
 async def _message(response: Any, loaded: _Loaded, key: str | None) -> dict[str, Any]:
     if "json" in response.headers.get("content-type", ""):
-        return _json(await response.aread())
-    events = [_json(sse.data) async for sse in loaded.sdk.AsyncStream.raw_events(response) if sse.data]
+        whole = _json(await response.aread())
+        if whole.get("type") == "error":
+            raise _of_error(response, whole, key)
+        return whole
+    sent = loaded.sdk.AsyncStream.raw_events(response)
+    events = [_json(sse.data) async for sse in sent if sse.data and sse.data.strip() != DONE]
     for event in events:
         if event.get("type") == "error":
             raise _of_error(response, event, key)

@@ -201,7 +201,7 @@ FAILURES: list[tuple[Scripted, str]] = [
     (Ending("model_context_window_exceeded"), "cut"),
     (words(text("a"), {"type": "tool_use", "id": "t", "name": "Read", "input": {}}), "tool_use"),
     (Words(b"[]"), "unreadable"),
-    (Words(b'{"type": "error", "error": {"type": "api_error", "message": "no"}}'), "not_a_message"),
+    (Words(b'{"type": "error", "error": {"type": "api_error", "message": "no"}}'), "server_error"),
     (Failure(400, "messages: nonsense"), "invalid"),
     (Failure(401, f"invalid x-api-key {KEY}"), "unauthorized"),
     (Failure(404, "model: none"), "not_found"),

@@ -110,7 +110,7 @@ def test_a_refused_call_has_a_reason_and_the_upstream_s_words(
     failed = failing(upstream_url, use)
     assert (failed.reason, failed.status, failed.retry_after) == (reason, failure.status, None)
     assert failed.message == str(failed)
-    assert failed.message.endswith(f"It says: {failure.message}")
+    assert failed.message.endswith(f"It says: {failure.message}.")
 
 
 @pytest.mark.parametrize("status", [429, 529])

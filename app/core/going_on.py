@@ -40,11 +40,15 @@ def shortened(facts: Facts, remembered: Remembered, kept: tuple[Message, ...]) -
     return assemble(had, replace(remembered, late=late))
 
 
-def tokens_at_boundary(tally: Tally) -> int:
-    """Tokens in use right behind a summary that begins the conversation, without what stands behind it."""
+def tokens_at_boundary(tally: Tally, scale: float = 1.0) -> int:
+    """Tokens in use right behind a summary that begins the conversation, without what stands behind it.
+
+    ``scale`` is by how much the API's figures are above ours. Never less than a part of it would cost alone.
+    """
     rows = tally.rows
     behind = sum(rows.messages[1:]) + sum(tokens for _, tokens, at in rows.late if at > 0)
-    return tally.count.used - behind
+    least = max([0, *(tokens for _, tokens in rows.fixed), *rows.messages[:1]])
+    return max(least, round(scale * (tally.count.used - behind)))
 
 
 def _unused(message: Message) -> Message:

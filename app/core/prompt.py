@@ -18,7 +18,7 @@ from app.core.sections import SESSION_GUIDANCE, kept_apart, prompt_elements, use
 
 OUTPUT_STYLE = "output_style"
 NAME_THE_MODEL = frozenset({"env_info"})
-SECTION_KEPT = "This section stays as the session began, so that the prompt cache holds: a new session_id renews it."
+SECTION_KEPT = "This section stays as the session began, so that the prompt cache holds: clear the session to renew it."
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ class Remembered:
     ``turn`` its request as the prompt cache sees it. ``attempts`` are those to compact; ``calibrations`` are what usage
     said of estimates, by generation of tokenizer.
 
-    Of compaction: ``replaced`` is the request before one, until it is known whether that of its answer was sent;
+    Of compaction: ``replaced`` is the session before one, until it is known whether its answer was taken up;
     ``compacting_until`` is until when one may be under way, by the clock that all processes share; ``threshold`` and
     ``fixed`` are where it began on the last turn, in tokens, and the largest parts that it makes no smaller.
     """
@@ -53,7 +53,7 @@ class Remembered:
     tools: frozenset[str] | None = None
     layout: str = ""
     turn: Turn | None = None
-    replaced: Turn | None = None
+    replaced: Remembered | None = None
     attempts: Attempts = field(default_factory=Attempts)
     calibrations: Mapping[int, Calibration] = field(default_factory=dict)
     compacting_until: float | None = None
@@ -92,13 +92,28 @@ class Remembered:
             return replace(anew, turn=None, replaced=None)
         return replace(anew, threshold=self.threshold, fixed=self.fixed)
 
+    def alone(self) -> Remembered:
+        """Without what it replaced."""
+        return replace(self, replaced=None)
+
+    def of(self, boundary: str) -> Remembered:
+        """The session that goes on from ``boundary``: the one before a compaction whose answer was not taken up."""
+        if self.replaced is None or boundary == self.boundary:
+            return self
+        return replace(
+            self.replaced,
+            attempts=self.attempts,
+            calibrations=self.calibrations,
+            compacting_until=self.compacting_until,
+        )
+
     def resumed(self, messages: Sequence[Message]) -> Remembered:
         """With the request that was last sent: that of a compaction's answer only if ``messages`` answer it."""
         if self.replaced is None:
             return self
         behind = messages[self.turn.messages :] if self.turn else ()
         answered = bool(behind) and behind[0].role == "assistant"
-        return replace(self, turn=self.turn if answered else self.replaced, replaced=None)
+        return replace(self, turn=self.turn if answered else self.replaced.turn, replaced=None)
 
     def rewound(self, messages: int) -> Remembered:
         """The session once the conversation was taken back to so many messages: what stood behind them is gone."""

@@ -21,6 +21,8 @@ UNFINISHED: Mapping[str, str] = MappingProxyType(
     }
 )
 
+MOST_QUOTED = 300
+
 REPLACED = (
     "The conversation up to here was too long and has been replaced by the summary below. Take up the work where the "
     "summary leaves it, without asking the user to repeat or confirm anything and without a word about the summary; "
@@ -56,7 +58,7 @@ def judged(response: Any) -> Summary | Failure:
         case {"type": "message", "content": [*blocks]}:
             return _judged(blocks, response.get("stop_reason"))
         case {"type": "error", "error": {"message": str(told)}}:
-            return Failure("not_a_message", f"The model's provider answered with an error: {told}")
+            return Failure("not_a_message", f"The model's provider answered with an error: {told[:MOST_QUOTED]}")
         case _:
             return Failure("not_a_message", "The answer is not a message of the Messages API: hand it on as it came.")
 
@@ -84,7 +86,8 @@ def _judged(blocks: Sequence[Any], stop_reason: Any) -> Summary | Failure:
         return Failure("cut", UNFINISHED[stop_reason])
     if stop_reason == "tool_use" or any(_kind(block) == "tool_use" for block in blocks):
         return Failure("tool_use", "The model called a tool where a summary was asked for: try again.")
-    text = "".join(str(block.get("text", "")) for block in blocks if _kind(block) == "text").strip()
+    texts = [block.get("text") for block in blocks if _kind(block) == "text"]
+    text = "".join(text for text in texts if isinstance(text, str)).strip()
     return Summary(text) if text else Failure("empty", "The model's answer holds no text: try again.")
 
 

@@ -64,6 +64,13 @@ def rough_block(block: Any) -> int:
     return sum(_rough_leaf(leaf) for leaf in leaves(block))
 
 
+def attached_files(message: Message) -> int:
+    """How many images and documents a message holds, those in tool results included."""
+    blocks = () if isinstance(message.content, str) else message.content
+    found = (leaf for block in blocks for leaf in leaves(block) if isinstance(leaf, Mapping))
+    return sum(1 for leaf in found if leaf.get("type") in {"image", "document"})
+
+
 def rough_tool(tool: Json) -> int:
     return _half_up(json_length(tool), BYTES_PER_TOKEN)
 

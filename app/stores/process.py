@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 
 from cachetools import TTLCache
 
@@ -11,10 +12,14 @@ from app.stores.socket import Held
 
 
 class ProcessStore:
-    """Keeps at most ``most`` sessions, each until it was idle for ``idle_seconds``; ``clock`` is in seconds."""
+    """Keeps at most ``most`` sessions, each until it was idle for ``idle_seconds``; ``clock`` is in seconds.
+
+    No version is given twice, so that a session which was forgotten is never taken for one that began since.
+    """
 
     def __init__(self, most: int, idle_seconds: float, clock: Callable[[], float]) -> None:
         self._sessions: TTLCache[str, Held] = TTLCache(maxsize=most, ttl=idle_seconds, timer=clock)
+        self._writes = count(1)
 
     async def load(self, key: str) -> Held:
         held = self._sessions.get(key)
@@ -27,7 +32,7 @@ class ProcessStore:
         held = self._sessions.get(key)
         if (held.version if held else 0) != version:
             return False
-        self._sessions[key] = Held(version + 1, remembered)
+        self._sessions[key] = Held(next(self._writes), remembered)
         return True
 
     async def forget(self, key: str) -> bool:

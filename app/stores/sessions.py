@@ -29,5 +29,9 @@ class Sessions:
             return True
         return await self.store.save(self._key(session), remembered, held.version)
 
+    async def forget(self, session: str) -> bool:
+        """Whether there was such a session."""
+        return await self.store.forget(self._key(session))
+
     def _key(self, session: str) -> str:
         return VERSIONED.format(version=self.version, session=session)

@@ -10,7 +10,7 @@ from app.core.remembered import Remembered
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a store holds for a session. ``version`` counts its writes; 0: it holds nothing."""
+    """What a store holds for a session. ``version`` is another one after each write; 0: it holds nothing."""
 
     version: int
     remembered: Remembered | None

@@ -16,6 +16,7 @@ from app.core.tokens import Part
 from app.wire import schema
 from app.wire.answers import Values, breaker_values, tokens_values
 from app.wire.base import Strict
+from app.wire.messages import MOST_TOKENS
 from app.wire.requests import Ask, ContextRequest, Server, SettingText, to_ask
 
 INSTRUCTION = "summary_instruction"
@@ -37,8 +38,8 @@ class CompactionReport(Strict):
 
     outcome: Outcome
     trigger: Trigger = "automatic"
-    tokens_before: Annotated[int, Field(ge=0)] | None = None
-    tokens_after: Annotated[int, Field(ge=0)] | None = None
+    tokens_before: Annotated[int, Field(ge=0, le=MOST_TOKENS)] | None = None
+    tokens_after: Annotated[int, Field(ge=0, le=MOST_TOKENS)] | None = None
 
     @model_validator(mode="after")
     def _tells_what_it_freed(self) -> Self:

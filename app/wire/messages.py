@@ -9,16 +9,19 @@ from pydantic import BaseModel, ConfigDict, Field, Tag, field_validator
 from app.core import facts
 from app.wire.base import Strict, alternative
 
+MOST_TOKENS = 10**12
+"""Of any figure of tokens that a caller tells."""
+
 
 class Usage(BaseModel):
     """The API's usage of one response; figures this service does not know are left aside."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
-    input_tokens: Annotated[int, Field(ge=0)] | None = None
-    cache_creation_input_tokens: Annotated[int, Field(ge=0)] | None = None
-    cache_read_input_tokens: Annotated[int, Field(ge=0)] | None = None
-    output_tokens: Annotated[int, Field(ge=0)] | None = None
+    input_tokens: Annotated[int, Field(ge=0, le=MOST_TOKENS)] | None = None
+    cache_creation_input_tokens: Annotated[int, Field(ge=0, le=MOST_TOKENS)] | None = None
+    cache_read_input_tokens: Annotated[int, Field(ge=0, le=MOST_TOKENS)] | None = None
+    output_tokens: Annotated[int, Field(ge=0, le=MOST_TOKENS)] | None = None
 
 
 class MessageMeta(Strict):
@@ -28,7 +31,7 @@ class MessageMeta(Strict):
     """
 
     compact_boundary: bool = False
-    tokens: Annotated[int, Field(ge=0)] | None = None
+    tokens: Annotated[int, Field(ge=0, le=MOST_TOKENS)] | None = None
 
 
 class Message(Strict):

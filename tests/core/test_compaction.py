@@ -80,7 +80,9 @@ def test_a_summary_that_is_too_long_is_itself_to_blame():
 def test_without_fixed_parts_only_the_summary_can_be_to_blame():
     found = outcome(0, 0, 167_000, ())
     assert isinstance(found, Failure)
-    assert found.message.endswith("freed 0. Most is the summary and the messages that stay behind it: make the longer of them shorter.")
+    assert found.message.endswith(
+        "freed 0. Most is the summary and the messages that stay behind it: make the longer of them shorter."
+    )
 
 
 TOKENS = st.integers(0, 300_000)

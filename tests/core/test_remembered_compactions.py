@@ -43,7 +43,7 @@ def test_what_was_learned_attempted_and_sent_outlives_a_conversation_and_nothing
 
 
 def test_the_request_of_a_compactions_answer_counts_once_it_was_answered():
-    session = replace(SESSION, turn=NEW, replaced=OLD)
+    session = replace(SESSION, turn=NEW, replaced=replace(SESSION, turn=OLD))
     assert session.resumed(turns("summary", "answer", "next")) == replace(session, replaced=None)
     assert session.resumed(turns("summary")) == replace(session, turn=OLD, replaced=None)
     assert replace(session, turn=None).resumed(turns("summary", "answer")).turn == OLD
@@ -56,3 +56,12 @@ def test_a_session_knows_where_compaction_begins_and_the_largest_parts_that_stay
     assert len(found.remember.fixed) == 20
     sizes = [part.tokens for part in found.remember.fixed]
     assert sizes == sorted(sizes, reverse=True)
+
+
+def test_a_conversation_that_goes_on_as_if_it_was_never_compacted_has_its_session_again():
+    old = replace(SESSION, turn=OLD, delivered=("/p/a.md",))
+    anew = replace(SESSION, turn=NEW, boundary="b", replaced=old, attempts=Attempts(Breaker("open", 3), 5.0))
+    assert anew.of("b") is anew
+    assert anew.of("") == replace(old, attempts=anew.attempts)
+    assert old.of("anything") is old
+    assert anew.alone() == replace(anew, replaced=None)

@@ -94,9 +94,21 @@ def test_the_session_that_was_used_longest_ago_makes_room(clock: Clock) -> None:
             await kept.save(key, remembered(key), 0)
         await kept.load("a")
         await kept.save("c", remembered("c"), 0)
-        return [(await kept.load(key)).version for key in ("a", "b", "c")]
+        return [(await kept.load(key)).version > 0 for key in ("a", "b", "c")]
 
-    assert asyncio.run(crowded()) == [1, 0, 1]
+    assert asyncio.run(crowded()) == [True, False, True]
+
+
+def test_what_was_loaded_before_a_session_was_forgotten_is_not_taken_for_the_one_after_it(clock: Clock) -> None:
+    async def forgotten() -> bool:
+        kept = store(clock)
+        await kept.save("a", remembered("old"), 0)
+        old = await kept.load("a")
+        await kept.forget("a")
+        await kept.save("a", remembered("new"), 0)
+        return await kept.save("a", remembered("late"), old.version)
+
+    assert asyncio.run(forgotten()) is False
 
 
 def test_it_can_always_be_reached(clock: Clock) -> None:

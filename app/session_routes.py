@@ -1,0 +1,61 @@
+"""The routes of sessions: what one holds, emptying it, and its end."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+
+from app.carrying import AsSent, json_answer, parsed_body, problem_answers, require_json
+from app.errors import InvalidRequest
+from app.session_states import SessionStates
+from app.wire.sessions import ClearAnswer, ClearRequest, HeldSession, clear_answer, session_answer
+
+LONGEST_NAME = 128
+"""Characters of a session's id."""
+
+CLEAR_BODY = {
+    "requestBody": {"required": True, "content": {"application/json": {"schema": ClearRequest.model_json_schema()}}}
+}
+
+
+def session_routes(states: SessionStates) -> APIRouter:
+    """A part of the contract's routes, over what `main` has built."""
+    router = APIRouter(responses=problem_answers(401, 403, 421, 500), route_class=AsSent, tags=["sessions"])
+
+    @router.get("/v1/sessions/{session_id}", response_model=HeldSession, responses=problem_answers(404, 422))
+    async def tell_session(session_id: str) -> Response:
+        """What the session holds: names, sizes and digests, no texts."""
+        return json_answer(session_answer(await states.standing(_named(session_id))))
+
+    @router.delete(
+        "/v1/sessions/{session_id}",
+        status_code=204,
+        response_class=Response,
+        responses={204: {"description": "It is gone", "content": {}}, **problem_answers(404, 422)},
+    )
+    async def delete_session(session_id: str) -> Response:
+        """Forgets the session: its next turn begins a new one. What is not there any more is a problem."""
+        await states.forget(_named(session_id))
+        return Response(status_code=204)
+
+    @router.post(
+        "/v1/sessions/{session_id}/clear",
+        response_model=ClearAnswer,
+        responses=problem_answers(400, 404, 413, 415, 422),
+        openapi_extra=CLEAR_BODY,
+    )
+    async def clear_session(session_id: str, request: Request) -> Response:
+        """Empties sections, memory and settings, so that the next turn reads them; attachments can come again."""
+        content = await request.body()
+        if not content:
+            raise InvalidRequest('The body is missing: send {"reason": "clear"} or {"reason": "compact"}.')
+        require_json(request)
+        body = await parsed_body(ClearRequest, content)
+        return json_answer(clear_answer(await states.empty(_named(session_id), body.reason)))
+
+    return router
+
+
+def _named(session: str) -> str:
+    if len(session) > LONGEST_NAME:
+        raise InvalidRequest(f"A session's id has at most {LONGEST_NAME} characters: send it as it was given.")
+    return session

@@ -1,0 +1,68 @@
+"""Sessions between their turns: looked at, emptied, and forgotten."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+
+from app.core.remembered import Emptying, Remembered
+from app.errors import SessionNotFound
+from app.gather import Known
+from app.stores.sessions import Sessions
+from app.stores.socket import Held
+from app.wire.sessions import Emptied, Standing
+
+
+@dataclass(frozen=True, slots=True)
+class SessionStates:
+    """A turn that runs meanwhile finds that it was overtaken when it wants to write, and is assembled again."""
+
+    sessions: Sessions
+    known: Known
+
+    async def standing(self, session: str) -> Standing:
+        """Raises SessionNotFound."""
+        held, remembered = await self._held(session)
+        turn = remembered.turn
+        return Standing(
+            session,
+            held.version,
+            remembered,
+            remembered.attempts.at(self.known.now(), self.known.cool_down).breaker,
+            _moment(remembered.attempts.opened_at),
+            _moment(turn.sent.started if turn else None),
+        )
+
+    async def empty(self, session: str, reason: Emptying) -> Emptied:
+        """Raises SessionNotFound."""
+        while True:
+            held, before = await self._held(session)
+            after = before.emptied(reason)
+            if await self.sessions.save(session, after, held):
+                breaker = after.attempts.at(self.known.now(), self.known.cool_down).breaker
+                return Emptied(reason, before, after, breaker)
+
+    async def forget(self, session: str) -> None:
+        """Raises SessionNotFound."""
+        if not await self.sessions.forget(session):
+            raise _not_found()
+
+    async def _held(self, session: str) -> tuple[Held, Remembered]:
+        held = await self.sessions.load(session)
+        if held.remembered is None:
+            raise _not_found()
+        return held, held.remembered
+
+
+def _not_found() -> SessionNotFound:
+    return SessionNotFound(
+        "Nothing is held for this session: it had no turn here, was deleted, or was idle too long. Its next turn "
+        "begins a new one."
+    )
+
+
+def _moment(seconds: float | None) -> str | None:
+    """ISO 8601 in UTC, to the second."""
+    if seconds is None:
+        return None
+    return dt.datetime.fromtimestamp(seconds, dt.UTC).isoformat(timespec="seconds")
