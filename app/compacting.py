@@ -62,7 +62,7 @@ class Compactions:
     async def plan(self, asked: CompactionAsk) -> Plan:
         """Raises the problems of a request that may not be compacted, and those of a context."""
         await self._allow(asked)
-        answer = await self.contexts.answer(asked.context)
+        answer = await self.contexts.answer(replace(asked.context, is_sent=False))
         request = await asyncio.to_thread(self.summaries.request, answer.assembly, asked.instructions)
         assembly = answer.assembly
         instruction = request.body["messages"][-1]["content"]
@@ -134,7 +134,7 @@ class Compactions:
 
     async def _ran(self, asked: CompactionAsk) -> Ended:
         await self._allow(asked)
-        answer = await self.contexts.answer(asked.context)
+        answer = await self.contexts.answer(replace(asked.context, is_sent=False))
         async with self.attempts.leased(asked.context.session_id, asked.trigger) as lease:
             told = await self._told(asked, answer)
             if not isinstance(told.found, Failed):

@@ -129,7 +129,9 @@ class Contexts:
             facts = await gather(workspace, ask.request, self.known, _wanted(ask, remembered))
             started = self.known.now() if ask.session_id else None
             assembly = await asyncio.to_thread(assemble, replace(facts, started=started), remembered)
-            if await self.sessions.save(ask.session_id, _kept(ask, assembly), held):
+            kept = _kept(ask, assembly)
+            kept = kept if ask.is_sent else replace(kept, turn=remembered.turn)
+            if await self.sessions.save(ask.session_id, kept, held):
                 return _answered(ask, held, assembly, moved=moved)
 
     async def _touch(self, ask: Ask, workspace: Workspace) -> AttachmentsAnswer:

@@ -219,3 +219,15 @@ def test_settings_that_could_not_work_are_refused(changed: dict[str, Any]) -> No
 def test_a_conversation_of_chinese_is_compacted_like_any_other(client: httpx.Client) -> None:
     messages = [{"role": "user", "content": "文" * 20_000}, {"role": "assistant", "content": LONG}, *talk(1)]
     assert run(client, asking(messages=messages))["outcome"] == "ok"
+
+
+def test_a_run_that_sent_nothing_is_not_what_the_next_usage_is_held_against(client: httpx.Client) -> None:
+    session, files = uuid4().hex, {f"{CWD}/CLAUDE.md": "x" * 150_000}
+    body = asking(session_id=session, files=files, tokens={"max_context_tokens": 40_000}, trigger="automatic")
+    context = {name: value for name, value in body.items() if name not in {"mode", "trigger"}}
+    ask(client, context)
+    assert run(client, body)["failure"]["reason"] == "fixed_parts_too_large"
+    usage = {"input_tokens": 50_000, "cache_read_input_tokens": 0, "output_tokens": 5}
+    more = [*body["messages"], {"role": "assistant", "content": "ok", "usage": usage}, {"role": "user", "content": "b"}]
+    previous = ask(client, context | {"messages": more})["cache"]["previous"]
+    assert (previous["hit"], previous["cause"], previous["agreed"]) == (True, None, None)

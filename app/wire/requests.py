@@ -161,7 +161,8 @@ class Server:
 class Ask:
     """A request in the core's words, with where its workspace is and which session it belongs to.
 
-    ``upstream_key`` is the caller's own key of the API: it is used and not kept.
+    ``upstream_key`` is the caller's own key of the API: it is used and not kept. ``is_sent`` False: what is assembled
+    goes into another request, so that the next one is not compared with it.
     """
 
     source: Source
@@ -169,6 +170,7 @@ class Ask:
     session_id: str | None
     freshness: Freshness
     region: str | None = None
+    is_sent: bool = True
     upstream_key: str | None = field(default=None, repr=False)
 
 
