@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.blocks import Block, choose_mode, cut, global_scope
+from app.core.blocks import HEADER_START, Block, choose_mode, cut, global_scope
 from app.core.facts import CacheOptions
 from app.core.registry import BOUNDARY, Element
 from app.core.tokens import utf16_length
@@ -122,3 +122,10 @@ def test_the_mode_follows_the_provider_the_options_the_boundary_and_the_tools(pr
 )
 def test_the_boundary_is_asked_for_only_where_all_may_share(provider, cache, default_prompt, shared):
     assert global_scope(provider, cache, default_prompt=default_prompt) is shared
+
+
+def test_a_header_with_other_text_behind_it_is_a_block_of_its_own():
+    merged = Element("custom", f"{HEADER_START}: x\n\nYou review.", "static")
+    assert [block.text for block in cut([merged], "org")] == [f"{HEADER_START}: x", "You review."]
+    alone = Element("custom", f"{HEADER_START}: x\n", "static")
+    assert [block.text for block in cut([alone], "org")] == [f"{HEADER_START}: x\n"]

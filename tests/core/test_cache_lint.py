@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.cache_lint import CONTEXT_CHARACTERS, VOLATILE, lint
+from app.core.cache_lint import CONTEXT_CHARACTERS, MOST_VOLATILE, VOLATILE, lint
 from app.core.costs import Price, Prices
 from app.core.facts import Usage
 from app.core.models import Model
@@ -93,6 +93,11 @@ def test_the_minimum_is_judged_and_told_in_the_models_own_tokens():
     assert finding.message == "About 1,039 tokens stand up to here; m caches 1,040 or more."
 
 
+def test_one_token_is_told_as_one():
+    (finding,) = linted({"model": "m", "system": [text("four", MARK)], "messages": []}).findings
+    assert finding.message == "About 1 token stands up to here; m caches 1,024 or more."
+
+
 def test_costs_stand_beside_their_comparisons():
     bodies = [body("a"), body("a", "b"), body("a", "b", system="x" + STATIC)]
     assert linted(*bodies).costs == (None, None)
@@ -163,6 +168,36 @@ def test_what_varies_behind_the_last_shared_marker_is_in_its_place():
     assert found(late) == []
 
 
+def kinds(system):
+    return [one.message.split(":")[0].removeprefix("It holds ") for one in linted(body("a", system=system)).findings]
+
+
+def test_each_kind_of_what_varies_in_a_block_is_told_once():
+    assert kinds(f"{STATIC} 10:11:12 in /home/ada and 10:11:13 in /home/bob") == ["a time", "a home folder"]
+
+
+def test_the_date_of_a_time_is_no_further_kind():
+    assert kinds(f"{STATIC} 2026-11-30 10:11:12") == ["a time"]
+    assert kinds(f"{STATIC} 2026-11-30 10:11:12, since 2026-10-01") == ["a time", "a date"]
+
+
+def test_no_more_kinds_are_told_than_help():
+    everything = "\nOn branch main\n10:11:12 2026-11-30 req_011CSHoEeqs5C35K2UUq 1764497000 /home/ada"
+    assert len(kinds(STATIC + everything)) == MOST_VOLATILE < len(VOLATILE)
+
+
+def test_kinds_that_stand_in_every_request_are_told_for_the_first():
+    texts = [f"{STATIC} 10:11:1{second} in /home/ada" for second in range(2)]
+    told = linted(*(body("a", system=system, system_marker=None) for system in texts)).findings
+    marked = linted(*(body("a", system=system) for system in texts)).findings
+    assert told == ()
+    assert [(one.code, one.request) for one in marked] == [
+        ("volatile_text", 0),
+        ("volatile_text", 0),
+        ("marker_on_changing_block", 1),
+    ]
+
+
 def test_secrets_in_what_is_shown_are_hidden():
     key = "sk-ant-abcdefgh"
     (finding,) = linted(body("a", system=f"{STATIC}{key} 2026-11-30")).findings
@@ -213,7 +248,7 @@ def test_a_fault_that_stands_in_every_request_is_told_for_the_first():
 @given(st.lists(REQUESTS, max_size=3), st.integers(0, 9))
 def test_any_requests_are_linted_and_nothing_is_told_twice(bodies, minimum):
     result = linted(*bodies, minimum=minimum)
-    told = [(one.code, one.at) for one in result.findings]
+    told = [(one.code, one.at, one.message if one.code == "volatile_text" else "") for one in result.findings]
     assert len(told) == len(set(told))
     assert len(result.comparisons) == max(0, len(bodies) - 1)
 

@@ -515,3 +515,19 @@ def test_a_recorded_session_of_thirty_turns_names_every_cause():
     assert {index: one.cause for index, one in found.items()} == {index: expected[index] for index in found}
     assert all(one.hit is (None if index == 28 else one.cause is None) for index, one in found.items())
     assert sorted(filter(None, expected.values())) == sorted(cause for cause, _ in changes.values())
+
+
+def test_where_only_one_of_two_requests_names_its_sections_they_are_named_by_the_place():
+    sections = {"system[0]": (("intro", len(STATIC)), ("where", 20))}
+    named, bare = turn("a", system=(STATIC + "in /a",), sections=sections), turn("a", system=(STATIC + "in /b",))
+    for before, after in ((named, bare), (bare, named)):
+        assert compared(before, after).first_change.section == "where"
+
+
+def test_text_added_at_the_end_of_a_section_belongs_to_it():
+    def prompt(first):
+        return turn(
+            "a", system=(f"{STATIC}{first}rest",), sections={"system[0]": (("intro", len(STATIC + first)), ("rest", 4))}
+        )
+
+    assert compared(prompt(""), prompt("more")).first_change.section == "intro"
