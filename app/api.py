@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect
 from app.carrying import (
     REFERENCE,
     UPSTREAM_KEY,
+    JsonAnswer,
     betas_of,
     body_of,
     context_values,
@@ -88,7 +89,7 @@ def routes(
         ask = await off_loop(lambda: to_ask(parsed(ContextRequest, body), server(), betas, key), len(body))
         answer = await contexts.answer(ask)
         values, content = await asyncio.to_thread(_written, answer)
-        return Response(content, media_type="application/json", headers={"etag": f'"{values["digest"]}"'})
+        return JsonAnswer(content, headers={"etag": f'"{values["digest"]}"'})
 
     @router.post(
         "/v1/attachments",
@@ -198,7 +199,7 @@ async def _answer_problem(request: Request, error: Exception) -> Response:
 
 def _problem_response(request: Request, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
     body = problem_bytes(problem, request.scope.get("state", {}).get("request_id"))
-    return Response(body, problem.status, headers, MEDIA_TYPE)
+    return JsonAnswer(body, problem.status, headers, MEDIA_TYPE)
 
 
 def _as_problem(error: Exception) -> Problem:

@@ -10,10 +10,12 @@ from urllib.parse import quote, unquote
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
+from starlette.datastructures import Headers
 from starlette.routing import Match
-from starlette.types import Scope
+from starlette.types import Receive, Scope, Send
 
 from app.context import Answer
+from app.encoding import coding_for, compressed, refuses_identity, tag_in
 from app.errors import UnsupportedMediaType
 from app.wire.answers import context_answer, to_bytes
 from app.wire.parsing import Model, parsed
@@ -26,6 +28,9 @@ UPSTREAM_KEY = "x-upstream-api-key"
 
 LARGE_BODY = 64 * 1024
 """Bodies and answers beyond this many bytes are parsed and written on a worker thread."""
+
+WORTH_COMPRESSING = 1024
+"""Answers below this many bytes are sent as they are, unless the caller refuses that."""
 
 REFERENCE = "#/components/schemas/{model}"
 
@@ -40,13 +45,38 @@ class AsSent(APIRoute):
         return found, {**child, "path_params": {name: unquote(value) for name, value in params.items()}}
 
 
+class JsonAnswer(Response):
+    """JSON that is already written; it is sent in the coding the caller likes best, with a tag of its own."""
+
+    media_type = "application/json"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.headers.add_vary_header("accept-encoding")
+        accepted = Headers(scope=scope).getlist("accept-encoding")
+        coding = coding_for(accepted)
+        if coding and scope["method"] != "HEAD" and self._is_worth_it(accepted):
+            await self._compress(coding)
+        await super().__call__(scope, receive, send)
+
+    def _is_worth_it(self, accepted: list[str]) -> bool:
+        return len(self.body) >= WORTH_COMPRESSING or (bool(self.body) and refuses_identity(accepted))
+
+    async def _compress(self, coding: str) -> None:
+        content = bytes(self.body)
+        self.body = await off_loop(lambda: compressed(content, coding), len(content))
+        self.headers["content-encoding"] = coding
+        self.headers["content-length"] = str(len(self.body))
+        if tag := self.headers.get("etag"):
+            self.headers["etag"] = tag_in(coding, tag)
+
+
 def context_values(answer: Answer) -> dict[str, Any]:
     """The body of a context answer."""
     return context_answer(answer.assembly, asdict(answer.session), answer.notices)
 
 
 def json_answer(values: Any, status: int = 200) -> Response:
-    return Response(to_bytes(values), status, media_type="application/json")
+    return JsonAnswer(to_bytes(values), status)
 
 
 def betas_of(request: Request) -> tuple[str, ...]:

@@ -132,7 +132,8 @@ class Contexts:
             kept = _kept(ask, assembly)
             kept = kept if ask.is_sent else replace(kept, turn=remembered.turn)
             if await self.sessions.save(ask.session_id, kept, held):
-                return _answered(ask, held, assembly, moved=moved)
+                answer = _answered(ask, held, assembly, moved=moved)
+                return replace(answer, notices=(*answer.notices, *self.sessions.notices(ask.session_id, kept)))
 
     async def _touch(self, ask: Ask, workspace: Workspace) -> AttachmentsAnswer:
         identity = _identity(ask)
@@ -148,7 +149,8 @@ class Contexts:
             kept = replace(remembered, delivered=delivered)
             if await self.sessions.save(ask.session_id, kept, held):
                 session = Session(ask.session_id, held.remembered is None or moved, 0, 0)
-                return AttachmentsAnswer(memory, attached, session, _moved_notices(moved=moved))
+                notices = (*_moved_notices(moved=moved), *self.sessions.notices(ask.session_id, kept))
+                return AttachmentsAnswer(memory, attached, session, notices)
 
     async def _recalled(self, ask: Ask, identity: str) -> tuple[Held, Remembered, bool]:
         """What the store holds, what of it counts for this workspace, and whether it was another's."""

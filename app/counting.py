@@ -28,7 +28,8 @@ from app.core.counting import (
 from app.core.models import ModelTable
 from app.core.providers import Provider
 from app.core.refusals import told
-from app.upstream import Upstream, UpstreamFailed
+from app.upstream import Upstream
+from app.upstream_bodies import UpstreamFailed
 
 KEPT = 4_096
 KEPT_SECONDS = 3_600.0

@@ -71,6 +71,9 @@ def build_contexts(settings: Settings) -> Contexts:
     """What answers requests, for the server and for the command line."""
     managed = MANAGED_DIRS[settings.platform]
     models, upstream = load_models(), upstream_of(settings)
+    store = ProcessStore(
+        settings.max_sessions, settings.max_session_bytes, settings.session_idle_seconds, time.monotonic
+    )
     return Contexts(
         ground=Ground(
             fence=Fence.of([*map(str, settings.roots), managed]),
@@ -91,9 +94,7 @@ def build_contexts(settings: Settings) -> Contexts:
         ),
         reckoning=Reckoning(Counting(upstream, models, settings.count_seconds, time.monotonic), models),
         upstream=upstream,
-        sessions=Sessions(
-            ProcessStore(settings.max_sessions, settings.session_idle_seconds, time.monotonic), __version__
-        ),
+        sessions=Sessions(store, __version__, store.notices),
     )
 
 

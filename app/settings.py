@@ -92,6 +92,7 @@ class Settings(BaseSettings):
     max_rules: Annotated[int, Field(ge=1)] = 5_000
     max_includes: Annotated[int, Field(ge=1)] = 1_000
     max_sessions: Annotated[int, Field(ge=1)] = 10_000
+    max_session_bytes: Annotated[int, Field(ge=1)] = 512 * 1024 * 1024
     session_idle_seconds: Annotated[float, Field(gt=0)] = 12 * 3600
     request_seconds: Annotated[float, Field(gt=0)] = 20
     git_timeout_seconds: Annotated[float, Field(gt=0)] = 5

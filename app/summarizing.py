@@ -16,7 +16,8 @@ from app.core.rounds import overflow, without_oldest
 from app.core.summary import Failure, Summary, is_structured, judged
 from app.core.summary_request import SummaryRequest, summary_request
 from app.core.tally import Tally
-from app.upstream import Upstream, UpstreamFailed
+from app.upstream import Upstream
+from app.upstream_bodies import UpstreamFailed
 from app.wire.compactions import CompactionAsk
 
 MOST_SHORTENINGS = 5

@@ -3,45 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from importlib import import_module
-from math import inf
 from typing import Any, TypeAlias, TypeVar
 
 from app.core.counting import is_count
 from app.core.refusals import Reason, reason_of, told
-from app.core.streamed import message_of
+from app.upstream_bodies import UpstreamFailed, json_object, limited, parsed, streamed, unstreamed
 
 T = TypeVar("T")
-Client: TypeAlias = Any
-"""The SDK's asynchronous client. Its type would have to be imported."""
-
+Read: TypeAlias = Callable[[Any, str], Awaitable[T]]
+"""Makes an answer of a response; a refusal within it is told without the key."""
 BASE_URL = "https://api.anthropic.com"
 CONNECT_SECONDS = 5.0
 OWN_KEY_MISSING = "none"
+ASKED_ENCODINGS = ("", "identity", "gzip")
+"""Of answers: another one is not undone, because what it holds can be far larger than what was sent."""
+
 UNSAID: Mapping[str, Any] = {"model": "", "messages": ()}
 """Everything goes into ``extra_body``: the SDK prints warnings about some models when it is told theirs."""
-
-
-class UpstreamFailed(Exception):  # noqa: N818 - it is told, as the problems of this service are
-    """The Messages API gave no answer that can be used.
-
-    ``message`` is for the caller: what is wrong and what to do, without any key. ``status`` is None when no response
-    came; ``retry_after`` is in seconds.
-    """
-
-    def __init__(
-        self, reason: Reason, message: str, *, status: int | None = None, retry_after: float | None = None
-    ) -> None:
-        super().__init__(message)
-        self.reason = reason
-        self.message = message
-        self.status = status
-        self.retry_after = retry_after
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +34,7 @@ class _Loaded:
 
     sdk: Any
     http: Any
-    client: Client
+    client: Any
 
 
 class Upstream:
@@ -102,18 +86,8 @@ class Upstream:
         Raises:
             UpstreamFailed: there is no number.
         """
-
-        async def counted(client: Client, _: _Loaded) -> int:
-            asked = client.messages.with_raw_response.count_tokens
-            answer = _json(
-                (await asked(**UNSAID, extra_body=request, extra_headers=_headers(betas))).http_response.content
-            )
-            if not is_count(answer.get("input_tokens")):
-                raise UpstreamFailed("unreadable", told("unreadable"))
-            tokens: int = answer["input_tokens"]
-            return tokens
-
-        return await self._answered(counted, key, self.timeout_seconds if seconds is None else seconds)
+        limit = self.timeout_seconds if seconds is None else seconds
+        return await self._answered("count_tokens", _said(request, betas), _count, key, limit)
 
     async def create(
         self,
@@ -131,39 +105,30 @@ class Upstream:
         Raises:
             UpstreamFailed: there is no whole message.
         """
-        body = {**request, "max_tokens": max_tokens, "stream": True}
-
-        async def answered(client: Client, loaded: _Loaded) -> dict[str, Any]:
-            asked = client.messages.with_streaming_response.create
-            async with asked(
-                **UNSAID, max_tokens=max_tokens, stream=True, extra_body=body, extra_headers=_headers(betas)
-            ) as response:
-                return await _message(response.http_response, loaded, key or self._api_key)
-
-        return await self._answered(answered, key, self.create_seconds if seconds is None else seconds)
+        limit = self.create_seconds if seconds is None else seconds
+        said = _said(request, betas, max_tokens=max_tokens, stream=True)
+        return await self._answered("create", said, _message, key, limit)
 
     async def close(self) -> None:
         """Ends the connections. No call may follow."""
         if self._loading is not None:
             await (await asyncio.shield(self._loading)).client.close()
 
-    async def _answered(self, ask: Callable[[Client, _Loaded], Awaitable[T]], key: str | None, seconds: float) -> T:
+    async def _answered(self, to: str, said: dict[str, Any], read: Read[T], key: str | None, seconds: float) -> T:
         """Raised outside the handlers: the SDK's own errors hold the request with its key."""
         used = _sendable(key or self._api_key)
         loaded = await self._ready()
         try:
             async with asyncio.timeout(seconds):
-                return await ask(_keyed(loaded.client, used), loaded)
-        except TimeoutError:
+                messages = _keyed(loaded.client, used).messages.with_streaming_response
+                async with getattr(messages, to)(**said) as response:
+                    return await read(response.http_response, used)
+        except (TimeoutError, loaded.http.TimeoutException):
             failure = UpstreamFailed("timeout", told("timeout"))
-        except UnicodeDecodeError:
-            failure = UpstreamFailed("unreadable", told("unreadable"))
         except UnicodeEncodeError:
             failure = UpstreamFailed("invalid", told("invalid", "the request holds half of a surrogate pair"))
         except loaded.sdk.APIError as error:
             failure = _of_sdk(error, loaded.sdk, used)
-        except loaded.http.TimeoutException:
-            failure = UpstreamFailed("timeout", told("timeout"))
         except loaded.http.HTTPError:
             failure = UpstreamFailed("broken_stream", told("broken_stream"))
         raise failure
@@ -177,7 +142,10 @@ class Upstream:
     def _load(self) -> _Loaded:
         sdk, http = import_module("anthropic"), import_module("httpx2")
         connections = sdk.DefaultAsyncHttpxClient(
-            trust_env=False, follow_redirects=False, event_hooks={"response": [self._waits_no_longer]}
+            trust_env=False,
+            follow_redirects=False,
+            headers={"accept-encoding": "gzip"},
+            event_hooks={"response": [self._bounds]},
         )
         client = sdk.AsyncAnthropic(
             api_key=self._api_key or OWN_KEY_MISSING,
@@ -192,18 +160,16 @@ class Upstream:
         _ = client.messages
         return _Loaded(sdk, http, client)
 
-    async def _waits_no_longer(self, response: Any) -> None:
-        """Tells the SDK not to sleep longer than a caller would wait."""
-        asked = _retry_after(response)
-        if asked is not None and asked > self.timeout_seconds:
+    async def _bounds(self, response: Any) -> None:
+        """Limits whatever reads the decoded body, the SDK too, and the SDK's sleep to what a caller would wait."""
+        if response.headers.get("content-encoding", "").strip().lower() not in ASKED_ENCODINGS:
+            del response.headers["content-encoding"]
+        response.aiter_bytes = partial(limited, response.aiter_bytes, refused=not response.is_success)
+        if (_retry_after(response) or 0) > self.timeout_seconds:
             response.headers["x-should-retry"] = "false"
 
 
-DONE = "[DONE]"
-"""What some gateways put behind the last event."""
-
-
-def _keyed(client: Client, key: str) -> Client:
+def _keyed(client: Any, key: str) -> Any:
     """The client with another key over the same connections, without the headers that the environment names."""
     own = client.with_options(api_key=key)
     own._custom_headers = {}  # noqa: SLF001 - the SDK reads ANTHROPIC_CUSTOM_HEADERS, and has no switch for it
@@ -218,35 +184,26 @@ def _sendable(key: str | None) -> str:
     return key
 
 
-def _headers(betas: Sequence[str]) -> dict[str, str]:
-    return {"anthropic-beta": ",".join(betas)} if betas else {}
+def _said(body: Mapping[str, Any], betas: Sequence[str], **own: Any) -> dict[str, Any]:
+    headers = {"anthropic-beta": ",".join(betas)} if betas else {}
+    return {**UNSAID, **own, "extra_body": {**body, **own}, "extra_headers": headers}
 
 
-async def _message(response: Any, loaded: _Loaded, key: str | None) -> dict[str, Any]:
-    if "json" in response.headers.get("content-type", ""):
-        whole = _json(await response.aread())
-        if whole.get("type") == "error":
-            raise _of_error(response, whole, key)
-        return whole
-    sent = loaded.sdk.AsyncStream.raw_events(response)
-    events = [_json(sse.data) async for sse in sent if sse.data and sse.data.strip() != DONE]
-    for event in events:
-        if event.get("type") == "error":
-            raise _of_error(response, event, key)
-    message = message_of(events)
-    if message is None:
-        raise UpstreamFailed("broken_stream", told("broken_stream"), status=response.status_code)
-    return message
-
-
-def _json(written: str | bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(written)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+async def _count(response: Any, _: str) -> int:
+    tokens: Any = (await parsed(json_object, await response.aread())).get("input_tokens")
+    if not is_count(tokens):
         raise UpstreamFailed("unreadable", told("unreadable"))
-    return found
+    return int(tokens)
+
+
+async def _message(response: Any, key: str) -> dict[str, Any]:
+    as_json = "json" in response.headers.get("content-type", "")
+    whole, last = await parsed(unstreamed if as_json else streamed, await response.aread())
+    if last.get("type") == "error":
+        raise _of_error(response, last, key)
+    if whole is None:
+        raise UpstreamFailed("broken_stream", told("broken_stream"), status=response.status_code)
+    return whole
 
 
 def _of_sdk(error: Any, sdk: Any, key: str) -> UpstreamFailed:
@@ -273,4 +230,4 @@ def _retry_after(response: Any) -> float | None:
         seconds = float(response.headers["retry-after"])
     except (KeyError, ValueError):
         return None
-    return seconds if 0 <= seconds < inf else None
+    return seconds if 0 <= seconds < float("inf") else None

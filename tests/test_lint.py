@@ -1,13 +1,9 @@
-"""What a client's own requests do to the prompt cache, over HTTP and on the command line."""
+"""What a client's own requests do to the prompt cache, over HTTP."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -138,66 +134,3 @@ def test_markers_that_went_are_told_with_what_they_kept(priced_service: httpx.Cl
     assert (row["cause"], row["rewritten_tokens"]) == ("markers_moved", 0)
     assert row["unwritten_tokens"] == 1800
     assert row["cost"]["amount"] == pytest.approx(1800 * 1.3 * 3 / 1e6)
-
-
-def strata(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", "from app.cli import main; main()", "lint-cache", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **environment},
-        cwd=Path(__file__).parents[1],
-    )
-
-
-def written(folder: Path, *bodies: Any) -> list[str]:
-    files = [folder / f"{index}.json" for index in range(len(bodies))]
-    for file, body in zip(files, bodies, strict=True):
-        file.write_text(json.dumps(body))
-    return [str(file) for file in files]
-
-
-def test_the_command_tells_a_sound_series_and_ends_with_0(tmp_path: Path) -> None:
-    done = strata(*written(tmp_path, turn("a"), turn("a", "b", "c")))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[0] == "request 1: hit"
-    assert done.stdout.splitlines()[-2:] == ["Findings", "  none"]
-
-
-def test_the_command_tells_what_to_mend_and_ends_with_4(tmp_path: Path) -> None:
-    first = {**turn("a"), "tools": [{"name": "a", "input_schema": {}}, {"name": "b", "input_schema": {}}]}
-    second = {**turn("a", "b", "c"), "tools": list(reversed(first["tools"]))}
-    done = strata(*written(tmp_path, [first, second]))
-    assert done.returncode == 4
-    assert "request 1: miss, tools_changed at tools[0]" in done.stdout
-    assert "tool_order" in done.stdout
-
-
-def test_the_command_prints_the_endpoints_json(tmp_path: Path, service: httpx.Client) -> None:
-    bodies = [turn("a"), turn("b")]
-    done = strata(*written(tmp_path, *bodies), "--json")
-    assert json.loads(done.stdout) == linted(service, *bodies)
-
-
-def test_the_command_tells_the_cost_at_the_prices_of_the_settings(tmp_path: Path) -> None:
-    bare = {"model": "claude-sonnet-5-5", "system": STATIC["text"], "messages": [{"role": "user", "content": "a"}]}
-    files = written(tmp_path, turn("a"), bare)
-    told = strata(*files, STRATA_PRICES=json.dumps(PRICES), STRATA_CURRENCY="EUR").stdout.splitlines()[1]
-    again = "0 tokens read, 0 written again, 1,800 sent again without a marker"
-    assert told == f"  {again}, at a cost of 0.007020 EUR"
-    assert strata(*files).stdout.splitlines()[1] == f"  {again}"
-
-
-def test_the_command_refuses_prices_that_make_no_sense(tmp_path: Path) -> None:
-    done = strata(*written(tmp_path, turn("a")), STRATA_PRICES='{"sonnet": 0}')
-    assert done.returncode == 2
-    assert done.stderr == "strata: prices.sonnet: Input should be greater than 0\n"
-
-
-@pytest.mark.parametrize("text", ["{", "7", '{"model": "m"}'])
-def test_the_command_says_what_is_wrong_with_a_file(text: str, tmp_path: Path) -> None:
-    (tmp_path / "x.json").write_text(text)
-    done = strata(str(tmp_path / "x.json"))
-    assert done.returncode == 2
-    assert done.stderr.startswith("strata: ")

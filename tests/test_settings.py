@@ -41,6 +41,10 @@ def test_nothing_given_is_a_service_for_this_machine(tmp_path: Path, monkeypatch
     assert (settings.api_keys, settings.allowed_hosts, settings.max_context_tokens) == ((), (), None)
 
 
+def test_sessions_may_take_half_a_gibibyte_unless_it_is_said() -> None:
+    assert Settings().max_session_bytes == 512 * 1024 * 1024
+
+
 def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     given = {
         "HOST": "0.0.0.0",
@@ -130,6 +134,7 @@ def test_a_key_that_is_no_setting_is_refused(text: str, written: Any) -> None:
         ("WORKERS", "0"),
         ("MAX_BODY_BYTES", "0"),
         ("MAX_FILE_BYTES", "-1"),
+        ("MAX_SESSION_BYTES", "0"),
         ("SESSION_IDLE_SECONDS", "0"),
         ("GIT_TIMEOUT_SECONDS", "0"),
         ("MAX_CONTEXT_TOKENS", "0"),

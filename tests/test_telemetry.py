@@ -11,6 +11,7 @@ import pytest
 
 from app.main import build_app, build_contexts, create_app
 from app.settings import Settings
+from app.stores.sessions import Sessions
 from app.stores.socket import Held
 from tests.asking import inline, local, refused
 from tests.serving import serve
@@ -108,7 +109,7 @@ def test_of_an_unexpected_error_its_kind_and_its_lines_are_logged_and_not_what_i
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     settings = Settings(roots=())
-    contexts = replace(build_contexts(settings), store=FailingStore())
+    contexts = replace(build_contexts(settings), sessions=Sessions(FailingStore(), "v"))
     with serve(build_app(settings, contexts)) as address:
         body = inline(session_id="private")
         answer = httpx.post(f"{address}/v1/context", json=body, headers={"x-request-id": "r"}, trust_env=False)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import logging
 import socket
 import traceback
+import tracemalloc
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import pytest
+import zstandard
 
 from app.core.refusals import Reason
-from app.upstream import BASE_URL, Upstream, UpstreamFailed
+from app.upstream import BASE_URL, Upstream
+from app.upstream_bodies import LARGE_BYTES, MOST_DECODED_BYTES, UpstreamFailed
 from tests.serving import serve
 from tests.standin.server import Cut, Ending, Failure, Scripted, Stall, StandIn, Words
 
@@ -202,6 +206,113 @@ def test_a_message_that_does_not_arrive_whole_is_none(
     assert failing(upstream_url, create).reason == reason
 
 
+def padded(size: int, head: bytes = b'{"input_tokens": 7, "content": []') -> bytes:
+    """JSON of ``size`` bytes."""
+    return head + b" " * (size - len(head) - 1) + b"}"
+
+
+def streamed(*events: Any, end: str = "\n") -> Words:
+    body = "".join(f"event: {one['type']}{end}data: {json.dumps(one)}{end}{end}" for one in events)
+    return Words(body.encode(), content_type="text/event-stream")
+
+
+def pieces(*texts: str) -> list[dict[str, Any]]:
+    delta = {"type": "content_block_delta", "index": 0}
+    return [
+        {"type": "message_start", "message": {"usage": {}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        *({**delta, "delta": {"type": "text_delta", "text": text}} for text in texts),
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+    ]
+
+
+@pytest.mark.parametrize("size", [LARGE_BYTES, LARGE_BYTES + 1, MOST_DECODED_BYTES])
+def test_an_answer_up_to_the_limit_is_read(size: int, upstream: StandIn, upstream_url: str) -> None:
+    upstream.answer_next(Words(padded(size)), Words(padded(size)))
+    assert using(upstream_url, count) == 7
+    assert using(upstream_url, create)["content"] == []
+
+
+@pytest.mark.parametrize("use", [count, create])
+@pytest.mark.parametrize("content_type", ["application/json", "text/event-stream", "text/html"])
+def test_an_answer_beyond_the_limit_is_unreadable_and_says_so(
+    content_type: str, use: Use[Any], upstream: StandIn, upstream_url: str
+) -> None:
+    upstream.answer_next(Words(padded(MOST_DECODED_BYTES + 1), content_type=content_type))
+    failed = failing(upstream_url, use, retries=2)
+    assert failed.reason == "unreadable"
+    assert failed.message.endswith("The answer is longer than 16 MiB and was not read to its end.")
+    assert len(upstream.seen) == 1
+
+
+def test_a_stream_of_many_events_beyond_the_limit_is_unreadable(upstream: StandIn, upstream_url: str) -> None:
+    upstream.answer_next(streamed(*pieces(*["x" * 1_000_000] * 17)))
+    failed = failing(upstream_url, create)
+    assert failed.reason == "unreadable"
+    assert "16 MiB" in failed.message
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_large_stream_comes_back_whole_whatever_ends_its_lines(
+    end: str, upstream: StandIn, upstream_url: str
+) -> None:
+    upstream.answer_next(streamed(*pieces("é" * LARGE_BYTES, "\u2028", "z"), end=end))
+    assert using(upstream_url, create)["content"][0]["text"] == "é" * LARGE_BYTES + "\u2028z"
+
+
+def test_an_event_in_several_lines_and_the_mark_of_a_gateway_are_read(upstream: StandIn, upstream_url: str) -> None:
+    words = streamed(*pieces("a"))
+    body = b": hello\n\n" + words.body.replace(b'"index": 0,', b'"index":\ndata:0,') + b"data: [DONE]\n\ndata: {"
+    upstream.answer_next(Words(body, content_type=words.content_type))
+    assert using(upstream_url, create)["content"] == [{"type": "text", "text": "a"}]
+
+
+BOMB_BYTES = 16 * MOST_DECODED_BYTES
+
+
+@pytest.fixture(scope="module")
+def bomb() -> bytes:
+    return gzip.compress(b" " * BOMB_BYTES, compresslevel=1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ({}, "unreadable"),
+        ({"content_type": "text/event-stream"}, "unreadable"),
+        ({"status": 502}, "server_error"),
+    ],
+)
+def test_a_small_answer_that_swells_is_not_held(
+    kind: dict[str, Any], reason: Reason, bomb: bytes, upstream: StandIn, upstream_url: str
+) -> None:
+    packed = Words(bomb, **kind, headers={"content-encoding": "gzip"})
+    using(upstream_url, count)
+    for use in (count, create):
+        upstream.answer_next(packed)
+        tracemalloc.start()
+        failed = failing(upstream_url, use)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert failed.reason == reason
+        assert peak < 2 * MOST_DECODED_BYTES
+
+
+def test_a_long_refusal_is_told_by_its_status(upstream: StandIn, upstream_url: str) -> None:
+    upstream.answer_next(*[Words(b"x" * (MOST_DECODED_BYTES + 1), status=529)] * 2)
+    assert [failing(upstream_url, use).reason for use in (count, create)] == ["overloaded"] * 2
+
+
+def test_after_an_answer_that_was_too_long_the_next_one_is_read(upstream: StandIn, upstream_url: str) -> None:
+    async def two(api: Upstream) -> int:
+        with pytest.raises(UpstreamFailed):
+            await api.count_tokens(ASKED)
+        return await api.count_tokens(ASKED)
+
+    upstream.answer_next(Words(padded(MOST_DECODED_BYTES + 1)))
+    assert using(upstream_url, two) > 0
+
+
 def test_an_error_within_a_stream_is_told_by_its_type(upstream: StandIn, upstream_url: str) -> None:
     event = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     body = f"event: error\ndata: {json.dumps(event)}\n\n".encode()
@@ -356,3 +467,23 @@ def test_a_caller_who_gives_up_while_the_sdk_loads_leaves_the_others_theirs(upst
 
 def test_an_upstream_that_was_never_used_closes() -> None:
     assert using(None, lambda _: asyncio.sleep(0, "closed")) == "closed"
+
+
+def test_an_encoding_that_was_not_asked_for_is_not_undone(running_upstream: tuple[StandIn, str]) -> None:
+    stand_in, url = running_upstream
+    stand_in.forget()
+    bomb = zstandard.ZstdCompressor(3).compress(b'{"input_tokens": 5}' + b" " * 64 * 1024 * 1024)
+    stand_in.answer_next(Words(bomb, headers={"content-encoding": "zstd"}))
+
+    async def counted() -> str:
+        upstream = Upstream(url, "k", retries=0)
+        try:
+            await upstream.count_tokens({"model": "m", "messages": [{"role": "user", "content": "a"}]})
+        except UpstreamFailed as failed:
+            return failed.reason
+        finally:
+            await upstream.close()
+        return "none"
+
+    assert asyncio.run(counted()) == "unreadable"
+    assert stand_in.seen[0].headers["accept-encoding"] == "gzip"

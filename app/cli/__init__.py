@@ -29,7 +29,8 @@ from app.cli.asking import (
     told,
 )
 from app.cli.finding import listed
-from app.cli.linting import linted_files, linted_lines
+from app.cli.lint_files import read_rows
+from app.cli.linting import is_to_mend, linted_lines, linted_rows
 from app.cli.serving import announce, listen, serve_here, serve_in_workers
 from app.cli.telling import STYLES, Line, explained, printable
 from app.main import create_app
@@ -162,19 +163,24 @@ def scan(
 
 @cli.command("lint-cache")
 def lint_cache(
-    requests: Annotated[list[Path], typer.Argument(help="JSON files: Messages API bodies in the order sent.")],
+    requests: Annotated[list[Path], typer.Argument(help="Files of JSON or JSON lines, in the order sent.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the JSON that POST /v1/cache/lint answers.")] = False,
 ) -> None:
     """Tells what a series of requests of any client does to the prompt cache, and what to mend.
 
-    A file may hold one body, or a list of them. Exit codes: 0 nothing to mend; 2 a file cannot be read; 4 findings.
+    A file holds Messages API bodies, or rows {"body", "usage", "started"} with the response's usage and the time it
+    was sent at, in seconds: one, a list, {"requests": [...]}, or one on each line.
+
+    Exit codes: 0 nothing to mend; 2 a file cannot be read, or holds something else; 4 a request missed what was
+    cached, or something is to be mended.
     """
-    values = linted_files(requests)
+    rows = read_rows(requests)
+    values = linted_rows(rows)
     if as_json:
         put(to_bytes(values) + b"\n")
     else:
-        _tell(linted_lines(values))
-    if values["findings"]:
+        _tell(linted_lines(values, rows))
+    if is_to_mend(values):
         raise typer.Exit(INCOMPLETE)
 
 

@@ -1,62 +1,52 @@
-"""``strata lint-cache``: requests read from files, and what is found in them told to people."""
+"""``strata lint-cache``: what a series of requests does to the prompt cache, told to people request by request."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-import orjson
-
-from app.cli.asking import INVALID, failed, read_settings
+from app.cli.asking import read_settings
+from app.cli.lint_files import Row, sent_requests
 from app.cli.telling import Line
 from app.data.tables import load_models
-from app.errors import Problem
 from app.main import prices_of
-from app.wire.lints import LintRequest, lint_answer, linted
-from app.wire.parsing import parsed
+from app.wire.lints import lint_answer, linted
+
+VERDICTS = {True: "hit", False: "miss", None: "nothing cached before"}
 
 
-def linted_files(files: Sequence[Path]) -> dict[str, Any]:
-    """The answer of ``POST /v1/cache/lint`` for bodies in files, with the prices of the settings."""
+def linted_rows(rows: Sequence[Row]) -> dict[str, Any]:
+    """The answer of ``POST /v1/cache/lint`` for requests from files, with the prices of the settings."""
     models = load_models()
     prices = prices_of(read_settings({}), models)
-    bodies = [body for file in files for body in _bodies(file)]
-    try:
-        asked = parsed(LintRequest, orjson.dumps({"requests": [{"body": body} for body in bodies]}))
-    except Problem as problem:
-        raise failed(problem.detail, INVALID) from problem
-    return lint_answer(linted(asked.requests, models, prices))
+    return lint_answer(linted(sent_requests(rows), models, prices))
 
 
-def _bodies(file: Path) -> list[Any]:
-    try:
-        values = orjson.loads(file.read_bytes())
-    except (OSError, orjson.JSONDecodeError) as error:
-        raise failed(f"{file} cannot be read: {error}", INVALID) from error
-    return values if isinstance(values, list) else [values]
+def is_to_mend(values: Mapping[str, Any]) -> bool:
+    """Whether something was found, or what was cached was not read."""
+    return bool(values["findings"]) or any(row["hit"] is False for row in values["comparisons"])
 
 
-def linted_lines(values: Mapping[str, Any]) -> Iterator[Line]:
-    """Lines for people: a line for each request after the first, then the findings."""
-    for row in values["comparisons"]:
-        yield from _compared(row)
+def linted_lines(values: Mapping[str, Any], rows: Sequence[Row]) -> Iterator[Line]:
+    """Lines for people: each request by its place from 1, how it went, and what is to be mended in it."""
+    compared = {row["request"]: row for row in values["comparisons"]}
+    for index, row in enumerate(rows):
+        yield Line(f"request {index + 1}: {row.where}", "heading")
+        if index in compared:
+            yield from _compared(compared[index])
+        for finding in values["findings"]:
+            if finding["request"] == index:
+                yield from _found(finding)
     yield Line()
-    yield Line("Findings", "heading")
-    if not values["findings"]:
-        yield Line("  none", "good")
-    for row in values["findings"]:
-        yield Line(f"  request {row['request']}, {row['at']}: {row['code']}", "bad")
-        yield Line(f"    {row['message']}", "hint")
-        if row["shown"]:
-            yield Line(f"    … {row['shown']} …", "faint")
+    yield _summary(values)
 
 
 def _compared(row: Mapping[str, Any]) -> Iterator[Line]:
-    words = {True: "hit", False: "miss", None: "nothing cached before"}[row["hit"]]
     cause = f", {row['cause']}" if row["cause"] else ""
     where = f" at {row['at']}" if row["at"] else ""
-    yield Line(f"request {row['request']}: {words}{cause}{where}", "bad" if row["hit"] is False else "good")
+    yield Line(f"  {VERDICTS[row['hit']]}{cause}{where}", "bad" if row["hit"] is False else "good")
+    if row["agreed"] is False:
+        yield Line("  the usage says that less was read than could be", "hint")
     yield Line(f"  {', '.join(_counted(row))}", "faint")
     change = row["first_change"]
     if change:
@@ -65,9 +55,30 @@ def _compared(row: Mapping[str, Any]) -> Iterator[Line]:
 
 
 def _counted(row: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{row['hit_tokens']:,} tokens read"
+    yield f"{_many(row['hit_tokens'], 'token')} read"
     yield f"{row['rewritten_tokens']:,} written again"
     if row["unwritten_tokens"]:
         yield f"{row['unwritten_tokens']:,} sent again without a marker"
     if row["cost"]:
         yield f"at a cost of {row['cost']['amount']:,.6f} {row['cost']['currency']}"
+
+
+def _found(finding: Mapping[str, Any]) -> Iterator[Line]:
+    yield Line(f"  {finding['code']} at {finding['at']}", "bad")
+    yield Line(f"    {finding['message']}", "hint")
+    if finding["shown"]:
+        yield Line(f"    … {finding['shown']} …", "faint")
+
+
+def _summary(values: Mapping[str, Any]) -> Line:
+    found = len(values["findings"])
+    missed = sum(row["hit"] is False for row in values["comparisons"])
+    told = [
+        *([f"{_many(missed, 'request')} missed the cache"] if missed else []),
+        *([f"{_many(found, 'finding')} to mend"] if found else []),
+    ]
+    return Line(f"{', '.join(told)}." if told else "Nothing to mend.", "bad" if told else "good")
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, islice, pairwise
 
 from app.core.cache_report import Comparison, compared
 from app.core.costs import Cost, Prices, cost
@@ -17,6 +17,8 @@ from app.core.secrets import masked_part
 from app.core.sent import Sent, sent
 
 MOST_MARKERS = 4
+MOST_VOLATILE = 5
+"""Kinds of volatile text that are told of one block."""
 MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}"
 CONTEXT_CHARACTERS = 40
 
@@ -128,20 +130,34 @@ def _wasted(index: int, one: Sent, marked: Sequence[int], model: Model) -> Itera
     tokens = list(accumulate(segment.tokens for segment in one.segments))
     for at in marked:
         if tokens[at] < one.minimum:
-            about = f"About {model_tokens(tokens[at], model):,} tokens stand up to here"
-            text = f"{about}; {one.model} caches {model.min_cache:,} or more."
+            text = f"{_about(model_tokens(tokens[at], model))}; {one.model} caches {model.min_cache:,} or more."
             yield Finding("below_minimum", text, index, one.segments[at].at)
+
+
+def _about(tokens: int) -> str:
+    return "About 1 token stands up to here" if tokens == 1 else f"About {tokens:,} tokens stand up to here"
 
 
 def _volatile(index: int, one: Sent, marked: Sequence[int]) -> Iterator[Finding]:
     shared = [at for at in marked if one.segments[at].area != "messages"]
     for segment in one.segments[: max(shared, default=-1) + 1]:
-        for what, pattern in VOLATILE:
-            found = pattern.search(segment.text or "")
-            if found:
-                text = f"It holds {what}: move it behind the last marker of tools and system, or into a message."
-                yield Finding("volatile_text", text, index, segment.at, _around(found.string, found.start()))
-                break
+        for what, found in islice(_varying(segment.text or ""), MOST_VOLATILE):
+            text = f"It holds {what}: move it behind the last marker of tools and system, or into a message."
+            yield Finding("volatile_text", text, index, segment.at, _around(found.string, found.start()))
+
+
+def _varying(text: str) -> Iterator[tuple[str, re.Match[str]]]:
+    """The first of each kind; none within one of a kind before it, as the date of a time is."""
+    taken: list[re.Match[str]] = []
+    for what, pattern in VOLATILE:
+        found = next((one for one in pattern.finditer(text) if not _overlaps(one, taken)), None)
+        if found:
+            taken.append(found)
+            yield what, found
+
+
+def _overlaps(one: re.Match[str], taken: Sequence[re.Match[str]]) -> bool:
+    return any(one.start() < other.end() and other.start() < one.end() for other in taken)
 
 
 def _in_two(index: int, before: Sent, after: Sent) -> Iterator[Finding]:
@@ -185,9 +201,10 @@ def _around(text: str, at: int) -> str:
 
 
 def _each_once(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """A fault that stands in every request is told for the first one."""
-    seen: set[tuple[str, str]] = set()
+    """A fault that stands in every request is told for the first one; of volatile text each kind is a fault."""
+    seen: set[tuple[str, str, str]] = set()
     for finding in findings:
-        if (finding.code, finding.at) not in seen:
-            seen.add((finding.code, finding.at))
+        fault = (finding.code, finding.at, finding.message if finding.code == "volatile_text" else "")
+        if fault not in seen:
+            seen.add(fault)
             yield finding

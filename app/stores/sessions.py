@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from app.core.facts import Notice
 from app.core.remembered import Remembered
 from app.stores.socket import Held, Store
 
@@ -12,10 +14,14 @@ VERSIONED = "strata:{version}:{session}"
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """``version`` is the service's: a session of another version is not continued. None: there is no session."""
+    """``version`` is the service's: a session of another version is not continued. None: there is no session.
+
+    ``unkept`` tells what a caller should know of a session that ``store`` does not keep, by what it would remember.
+    """
 
     store: Store
     version: str
+    unkept: Callable[[Remembered], tuple[Notice, ...]] = lambda _: ()
 
     async def load(self, session: str | None) -> Held:
         return await self.store.load(self._key(session)) if session else Held(0, None)
@@ -28,6 +34,10 @@ class Sessions:
         if session is None or remembered == held.remembered:
             return True
         return await self.store.save(self._key(session), remembered, held.version)
+
+    def notices(self, session: str | None, remembered: Remembered) -> tuple[Notice, ...]:
+        """What a caller should know once it was saved."""
+        return self.unkept(remembered) if session else ()
 
     async def forget(self, session: str) -> bool:
         """Whether there was such a session."""

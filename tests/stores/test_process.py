@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from itertools import count
 
 import pytest
 
 from app.core.remembered import Remembered
-from app.stores.process import ProcessStore
+from app.core.weight import weight
+from app.stores.process import ENTRY, ProcessStore
 from app.stores.socket import Held
 
 
@@ -23,12 +25,16 @@ def clock() -> Clock:
     return Clock()
 
 
-def store(clock: Clock, most: int = 2, idle_seconds: float = 10) -> ProcessStore:
-    return ProcessStore(most, idle_seconds, clock)
+def store(clock: Clock, most: int = 2, idle_seconds: float = 10, most_bytes: int = 10**9) -> ProcessStore:
+    return ProcessStore(most, most_bytes, idle_seconds, clock)
 
 
-def remembered(workspace: str) -> Remembered:
-    return Remembered(workspace, "2026-11-30", "2026-11-30")
+def remembered(workspace: str, size: int = 1) -> Remembered:
+    return Remembered(workspace, "2026-11-30", {"date": "2026-11-30"}, sections={"intro": "x" * size})
+
+
+def held_bytes(size: int) -> int:
+    return ENTRY + weight(remembered("w", size))
 
 
 def test_what_was_never_saved_is_version_0(clock: Clock) -> None:
@@ -109,6 +115,86 @@ def test_what_was_loaded_before_a_session_was_forgotten_is_not_taken_for_the_one
         return await kept.save("a", remembered("late"), old.version)
 
     assert asyncio.run(forgotten()) is False
+
+
+def test_the_sessions_used_longest_ago_make_room_for_a_heavy_one(clock: Clock) -> None:
+    async def crowded() -> list[bool]:
+        kept = store(clock, most=9, most_bytes=held_bytes(5_000) + held_bytes(1_000))
+        for key in ("a", "b", "c"):
+            await kept.save(key, remembered("w", 1_000), 0)
+        await kept.load("a")
+        await kept.save("heavy", remembered("w", 5_000), 0)
+        return [(await kept.load(key)).version > 0 for key in ("a", "b", "c", "heavy")]
+
+    assert asyncio.run(crowded()) == [True, False, False, True]
+
+
+def test_a_session_that_grows_makes_others_go_and_stays_itself(clock: Clock) -> None:
+    async def grown() -> list[int]:
+        kept = store(clock, most=9, most_bytes=2 * held_bytes(1_000))
+        for key in ("a", "b"):
+            await kept.save(key, remembered("w", 1_000), 0)
+        assert await kept.save("a", remembered("w", 1_001), 1)
+        return [(await kept.load(key)).version for key in ("a", "b")]
+
+    assert asyncio.run(grown()) == [3, 0]
+
+
+def test_a_session_that_weighs_as_much_as_all_may_is_kept_alone(clock: Clock) -> None:
+    async def exact() -> tuple[list[int], int]:
+        kept = store(clock, most_bytes=held_bytes(5_000))
+        await kept.save("a", remembered("w"), 0)
+        await kept.save("b", remembered("w", 5_000), 0)
+        assert kept.notices(remembered("w", 5_000)) == ()
+        return [(await kept.load(key)).version for key in ("a", "b")], kept.bytes
+
+    assert asyncio.run(exact()) == ([0, 2], held_bytes(5_000))
+
+
+def test_a_session_heavier_than_all_may_be_is_not_kept_nor_what_it_was_and_the_others_stay(clock: Clock) -> None:
+    async def too_heavy() -> list[Held]:
+        kept = store(clock, most_bytes=held_bytes(5_000))
+        await kept.save("a", remembered("w"), 0)
+        await kept.save("b", remembered("w"), 0)
+        assert await kept.save("b", remembered("w", 5_001), 2)
+        return [await kept.load(key) for key in ("a", "b")]
+
+    assert asyncio.run(too_heavy()) == [Held(1, remembered("w")), Held(0, None)]
+
+
+def test_a_session_that_was_not_kept_can_begin_anew(clock: Clock) -> None:
+    async def anew() -> int:
+        kept = store(clock, most_bytes=held_bytes(5_000))
+        assert await kept.save("a", remembered("w", 5_001), 0)
+        assert await kept.save("a", remembered("w"), 0)
+        return (await kept.load("a")).version
+
+    assert asyncio.run(anew()) > 0
+
+
+def test_that_a_session_is_not_kept_is_told_with_both_sizes_and_the_setting(clock: Clock) -> None:
+    kept = store(clock, most_bytes=2 * 1024 * 1024)
+    (notice,) = kept.notices(remembered("w", 3 * 1024 * 1024))
+    assert (notice.code, notice.where) == ("session_not_kept", "session_id")
+    assert [part in notice.message for part in ("3.0 MiB", "2.0 MiB", "STRATA_MAX_SESSION_BYTES")] == [True] * 3
+
+
+@pytest.mark.parametrize("idle_seconds", range(1, 10))
+def test_time_that_passes_within_an_operation_ends_no_session_halfway(idle_seconds: int) -> None:
+    moments = count()
+
+    async def hurried() -> list[bool]:
+        kept = ProcessStore(1, 10**9, idle_seconds, lambda: next(moments))
+        done = []
+        for at in range(50):
+            held = await kept.load("a")
+            done.append(await kept.save("a", remembered("w", at), held.version))
+            await kept.save("b", remembered("w"), 0)
+            if at % 2:
+                await kept.forget("b")
+        return done
+
+    assert all(asyncio.run(hurried()))
 
 
 def test_it_can_always_be_reached(clock: Clock) -> None:
