@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
-from app.main import create_app
-from app.settings import Settings
-from tests.reference.tallies import BOTH, EXACT, READ, assistant, codes, count, parts, stranger, user, using
-from tests.serving import serve
+from tests.reference.tallies import BOTH, EXACT, READ, assistant, codes, count, parts, user, using
 from tests.standin.server import Failure, StandIn, Words
 
 COUNTS, CREATES = "/v1/messages/count_tokens", "/v1/messages"
@@ -20,20 +16,6 @@ TALK = [user("Why is the sum wrong? " * 20)]
 THOUGHT = {"type": "thinking", "thinking": "Let me see. " * 300, "signature": "s"}
 THINKING = [*TALK, assistant([THOUGHT, {"type": "text", "text": "It is."}]), user("Go on.")]
 both = pytest.mark.parametrize("asked", BOTH)
-
-
-@pytest.fixture(scope="module")
-def counting_url(running_upstream: tuple[StandIn, str]) -> Iterator[str]:
-    own = Settings(upstream_url=running_upstream[1], anthropic_api_key=None, upstream_retries=0)
-    with serve(create_app(own)) as address:
-        yield address
-
-
-@pytest.fixture
-def counting(counting_url: str, upstream: StandIn) -> Iterator[httpx.Client]:
-    """A caller of a service that asks the stand-in, which is as new."""
-    with stranger(counting_url) as client:
-        yield client
 
 
 def exactly(client: httpx.Client, talk: Any = TALK, **more: Any) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -10,11 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.main import create_app
-from app.settings import Settings
 from tests.asking import CWD
-from tests.reference.tallies import BOTH, ESTIMATE, EXACT, READ, assistant, context, count, parts, stranger, user
-from tests.serving import serve
+from tests.reference.tallies import BOTH, ESTIMATE, EXACT, READ, assistant, context, count, parts, user
 from tests.standin.server import Failure, StandIn
 
 PROSE = "The discount is taken off before the tax is added, and the sum is rounded once. " * 500
@@ -187,20 +183,6 @@ FULL: dict[str, Any] = {
     "mcp_servers": SERVERS,
     "touched": [{"path": f"{CWD}/sub/a.py"}],
 }
-
-
-@pytest.fixture(scope="module")
-def counting_url(running_upstream: tuple[StandIn, str]) -> Iterator[str]:
-    own = Settings(upstream_url=running_upstream[1], anthropic_api_key=None, upstream_retries=0)
-    with serve(create_app(own)) as address:
-        yield address
-
-
-@pytest.fixture
-def counting(counting_url: str, upstream: StandIn) -> Iterator[httpx.Client]:
-    """A caller of a service that asks the stand-in, which is as new."""
-    with stranger(counting_url) as client:
-        yield client
 
 
 def named(body: dict[str, Any]) -> set[str]:
