@@ -34,6 +34,10 @@ class Lease:
         """Whether nobody else has taken it since. A session that is gone is nobody's."""
         return held.remembered is None or held.remembered.compacting_until == self.until
 
+    def outlived(self, held: Held) -> bool:
+        """Whether the session has been deleted, or has ended, since: what comes now must not bring it back."""
+        return self.until is not None and held.remembered is None
+
 
 @dataclass(frozen=True, slots=True)
 class SessionAttempts:
@@ -66,19 +70,23 @@ class SessionAttempts:
             await self._given_back(lease)
 
     async def failed(self, lease: Lease, trigger: Trigger, otherwise: Remembered) -> Breaker:
-        """Keeps that the attempt failed; ``otherwise`` is kept with it when the session is gone."""
+        """Keeps that the attempt failed; ``otherwise`` is kept with it when the session was not there before."""
         now = self.known.now()
         while True:
             held = await self.sessions.load(lease.session)
             before = held.remembered or otherwise
             after = before.attempts.after("failed", trigger, now)
+            if lease.outlived(held):
+                return self.breaker(after)
             ended = before if not lease.holds(held) else replace(before, attempts=after, compacting_until=None)
             if await self.sessions.save(lease.session, ended, held):
                 self._moved(before.attempts, ended.attempts)
                 return self.breaker(ended.attempts)
 
     async def succeeded(self, lease: Lease, held: Held, ended: Remembered) -> bool:
-        """Keeps the session as it goes on; False when another wrote it since ``held`` was loaded."""
+        """Keeps the session as it goes on, unless it is gone; False when another wrote it since ``held`` was loaded."""
+        if lease.outlived(held):
+            return True
         saved = await self.sessions.save(lease.session, replace(ended, compacting_until=None), held)
         if saved and held.remembered is not None:
             self._moved(held.remembered.attempts, ended.attempts)

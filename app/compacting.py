@@ -28,6 +28,9 @@ Ended = tuple[Ran, Answer | None]
 
 ASK_AGAIN_SECONDS = 5.0
 EXACT = ("exact", "fallback_model")
+OVERTAKEN = (
+    "The session was emptied or compacted by others while this ran: nothing of it was kept. Ask for its context."
+)
 MOST_SAVES = 20
 """Times that a session is written by others before a compaction gives up."""
 
@@ -171,7 +174,7 @@ class Compactions:
                 breaker, messages = self.attempts.breaker(attempts), facts.request.messages
                 kept = replace(context, assembly=assembly)
                 return Ran(told, None, messages, before.count.used, after.count.used, breaker), kept
-        raise CompactingAlready(seconds=ASK_AGAIN_SECONDS)
+        raise CompactingAlready(OVERTAKEN, seconds=ASK_AGAIN_SECONDS)
 
     async def _gone_on(self, ask: Ask, facts: Facts, begun: Remembered, scale: float) -> tuple[Facts, Answer]:
         """The first turn of the new conversation, whose summary tells what is in use behind it.

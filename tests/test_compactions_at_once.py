@@ -202,20 +202,25 @@ def test_a_session_that_another_writes_meanwhile_still_ends_its_compaction(
     asyncio.run(contested())
 
 
-def test_a_session_that_is_gone_when_the_summary_comes_begins_with_it(upstream: StandIn, upstream_url: str) -> None:
+@pytest.mark.parametrize(("reply", "helped"), [("Understood.", True), (LONG * 18, False)])
+def test_a_session_that_was_deleted_meanwhile_stays_deleted_and_the_answer_is_given(
+    reply: str, helped: bool, upstream: StandIn, upstream_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     released = threading.Event()
+    monkeypatch.setattr(upstream, "reply", reply)
     upstream.answer_next(Hold(released))
 
-    async def forgotten() -> None:
+    async def deleted() -> None:
         running, contexts = built(upstream_url)
-        same = asked(asking(session_id="s"), talk())
+        same = asked(asking(session_id="s", trigger="automatic"), talk())
         task = asyncio.create_task(running.run(same))
         await asyncio.to_thread(upstream.asked.wait)
-        assert await contexts.sessions.store.forget(f"strata:{contexts.sessions.version}:s")
+        assert await contexts.sessions.forget("s")
         released.set()
         ran, context = await task
-        kept = await contexts.sessions.peek("s")
-        assert (ran.failed, context is None, kept is None) == (None, False, False)
+        assert (ran.failed is None, context is not None) == (helped, helped)
+        assert await contexts.sessions.peek("s") is None
+        assert ran.breaker.consecutive_failures == (0 if helped else 1)
         await contexts.close()
 
-    asyncio.run(forgotten())
+    asyncio.run(deleted())
