@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import floor
 
 from app.core.counting import Attempt, Counted
 from app.core.facts import Json, Notice
-from app.core.models import Model, ModelTable
+from app.core.models import GENERATIONS, Model, ModelTable
 from app.core.providers import Provider
 from app.core.tally import Tally
 from app.core.tokens import ATTACHED_FILE_TOKENS, attached_files
@@ -58,7 +59,7 @@ class Reckoning:
         if found.model is None or found.method != "fallback_model":
             return tokens
         other = self.models.find(found.model)
-        return tokens * RATES[model.tokenizer] // RATES[other.tokenizer]
+        return floor(tokens * GENERATIONS[model.tokenizer] / GENERATIONS[other.tokenizer])
 
     def _told(self, found: Counted, tally: Tally) -> Iterator[Notice]:
         failed = " ".join(_worded(attempt) for attempt in found.attempts)
@@ -73,9 +74,6 @@ class Reckoning:
 
 LEAST_SHARE = 8
 """A count below this part, an eighth, of the estimate is not believed."""
-
-RATES = {1: 10, 2: 13}
-"""Tokens that each generation of tokenizer makes of the same text."""
 
 
 def _believed(found: Counted, tally: Tally) -> Counted:

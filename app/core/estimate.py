@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from math import floor
-from types import MappingProxyType
 from typing import Any
 
 from app.core.character_classes import transitions, utf8
 from app.core.facts import Json, Message
+from app.core.models import GENERATIONS
 from app.core.tokens import ATTACHED_FILE_TOKENS, compact_json, leaves
-
-GENERATIONS: Mapping[int, Fraction] = MappingProxyType({1: Fraction(1), 2: Fraction(13, 10)})
-"""Tokens of a text by each generation of tokenizer, in tokens by the first. That of the second is as published."""
 
 MOST_BYTES_PER_TOKEN = 16
 

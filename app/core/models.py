@@ -6,9 +6,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 from app.core.facts import TokenOptions
+
+GENERATIONS: Mapping[int, Fraction] = MappingProxyType({1: Fraction(1), 2: Fraction(13, 10)})
+"""Tokens that each generation of tokenizer makes of what is one token to the first, as published."""
 
 TAG_1M = "[1m]"
 BETA_1M = "context-1m-"

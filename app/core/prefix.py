@@ -7,18 +7,17 @@ import json
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
 from typing import Any
 
 from app.core.facts import Json
-from app.core.models import Model
+from app.core.models import GENERATIONS, Model
 from app.core.slots import MARKER, Piece, Slot, pieces, rewritten, slots, spelled, without_marker
 from app.core.tokens import rough, rough_block
 
 LOOK_BACK = 20
 """Positions before a marker within which the API finds an earlier entry."""
-
-HEAVIER = 2
-"""The tokenizer that makes 1.3 tokens of what counts as one in a rough count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +157,12 @@ def tokens_in(found: Iterable[Segment]) -> int:
 
 def rough_minimum(model: Model) -> int:
     """The shortest prefix that ``model`` caches, in rough tokens."""
-    return -(-model.min_cache * 10 // 13) if model.tokenizer == HEAVIER else model.min_cache
+    return ceil(model.min_cache / GENERATIONS[model.tokenizer])
 
 
 def model_tokens(rough_tokens: int, model: Model) -> int:
     """About how many tokens ``model`` makes of so many rough ones."""
-    return (rough_tokens * 13 + 5) // 10 if model.tokenizer == HEAVIER else rough_tokens
+    return floor(rough_tokens * GENERATIONS[model.tokenizer] + Fraction(1, 2))
 
 
 def _marker(markers: Sequence[Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from app.core.facts import Usage as CoreUsage
 from app.core.models import ModelTable
 from app.wire.base import Strict
 from app.wire.messages import Usage
+from app.wire.schema import Cost as CostAnswer
 from app.wire.schema import FirstChange
 
 MOST_REQUESTS = 200
@@ -44,13 +45,6 @@ class LintRequest(Strict):
     requests: Annotated[list[SentRequest], Field(min_length=1, max_length=MOST_REQUESTS)]
 
 
-class CostRow(Strict):
-    """``currency`` is an ISO 4217 code."""
-
-    amount: float
-    currency: str
-
-
 class ComparisonRow(Strict):
     """A request beside the one before it. ``hit`` null: nothing could have been cached. Tokens are rough.
 
@@ -66,7 +60,7 @@ class ComparisonRow(Strict):
     rewritten_5m_tokens: int
     rewritten_1h_tokens: int
     unwritten_tokens: int
-    cost: CostRow | None
+    cost: CostAnswer | None
     cause: str | None
     agreed: bool | None
     at: str | None

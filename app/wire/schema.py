@@ -165,6 +165,8 @@ class FirstChange(Strict):
 
 
 class Cost(Strict):
+    """``currency`` is an ISO 4217 code."""
+
     amount: float
     currency: str
 
