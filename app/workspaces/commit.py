@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from weakref import finalize
 
 from app.core.facts import Content, GitFacts, GitRoots, Kind, Node
+from app.core.footprint import Footprint
 from app.core.paths import Paths
 from app.errors import InvalidRequest, WorkspaceNotFound
 from app.workspaces.containment import Shown, shown
@@ -16,18 +17,8 @@ from app.workspaces.fence import SERVER_PATHS, Fence
 from app.workspaces.inline import bounded
 from app.workspaces.local import LocalWorkspace
 from app.workspaces.objects import Objects, TreeEntry, parse_tree
-from app.workspaces.program import (
-    BRANCHES,
-    REFS,
-    GitProgram,
-    default_branch,
-    detached,
-    lines_of,
-    log_of,
-    text_of,
-    user_of,
-)
-from app.workspaces.repository import named_repository
+from app.workspaces.program import REFS, GitProgram, default_among, detached, lines_of, log_of, text_of, user_of
+from app.workspaces.repository import BRANCHES, named_repository
 from app.workspaces.resolving import Entry, Resolver, is_text, refused
 
 S_IFGITLINK = 0o160000  # a submodule
@@ -60,9 +51,12 @@ class GitWorkspace:
         if not self.paths.is_absolute(mount):
             raise InvalidRequest(f"The mount {mount} must be an absolute path with slashes, such as {MOUNT}.")
         self._mount = self.paths.normal(mount)
+        self._ref = ref
         self._limit = max_file_bytes
         self._program = program
-        self._git_folder = program.open(_repository_shown(repository, fence, program))
+        parts = _repository_shown(repository, fence, program)
+        self._branches = parts.branches
+        self._git_folder = program.open(parts)
         self._leave = finalize(self, self._git_folder.close)  # also when nobody closes: a caller that went away
         with ExitStack() as on_failure:
             on_failure.callback(self._leave)
@@ -103,11 +97,24 @@ class GitWorkspace:
         roots = self.roots(cwd)
         if roots is None:
             return None
-        queries = (REFS, log_of(self._commit), user_of(self._git_folder))
-        refs, log, user = self._program.ask(self._git_folder, queries)
-        branch = self._branch or detached(lines_of(log))
-        default = default_branch(lines_of(refs), self._branch)
-        return GitFacts(roots, branch, default, status="", log=lines_of(log), user=text_of(user) or None)
+        queries = {"log": log_of(self._commit), **user_of(self._git_folder)}
+        if self._branches is None:
+            queries["refs"] = REFS
+        told = self._program.ask(self._git_folder, queries)
+        log = lines_of(told["log"])
+        default = default_among(lines_of(told["refs"])) if self._branches is None else self._branches.default
+        return GitFacts(
+            roots,
+            branch=self._branch or detached(log),
+            default_branch=default or self._branch,
+            status="",
+            log=log,
+            user=text_of(told.get("user")) or None,
+        )
+
+    def footprint(self) -> Footprint | None:
+        """Empty where ``ref`` is the commit's own id; None for a branch or a tag, which may move at any time."""
+        return Footprint() if self._ref == self._commit else None
 
     def close(self) -> None:
         self._objects.close()
@@ -125,11 +132,11 @@ class GitWorkspace:
             raise missing
         verify = ("rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}")
         full_name = ("rev-parse", "--symbolic-full-name", "--verify", "--end-of-options", ref)
-        commit, name = self._program.ask(self._git_folder, (verify, full_name))
-        found = text_of(commit) or ""
+        told = self._program.ask(self._git_folder, {"commit": verify, "name": full_name})
+        found = text_of(told["commit"]) or ""
         if not _ID.fullmatch(found):  # "^HEAD" is answered with "^" and an id
             raise missing
-        full = text_of(name) or ""
+        full = text_of(told["name"]) or ""
         return found, full.removeprefix(BRANCHES) if full.startswith(BRANCHES) else None
 
     def _entry(self, path: str) -> Entry | None:
@@ -179,7 +186,7 @@ class GitWorkspace:
 def _repository_shown(path: str, fence: Fence, program: GitProgram) -> Shown:
     server = LocalWorkspace(fence, SERVER_PATHS, CONFIG_LIMIT_BYTES, program)
     found = named_repository(server, path)
-    parts = None if found is None else shown(server, found)
+    parts = None if found is None else shown(server, found, program.proven)
     if parts is None:
         raise WorkspaceNotFound(
             f"There is no git repository at {path} that this service may read. "

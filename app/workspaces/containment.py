@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
+
+from cachetools import LRUCache
 
 from app.core.facts import Kind
-from app.workspaces.repository import Repository, config_text, place_named
+from app.workspaces.repository import Branches, Repository, branches_of, config_text, place_named
 from app.workspaces.resolving import child, is_text
 from app.workspaces.socket import Workspace
 
@@ -18,6 +24,46 @@ _SHARED_INDEXES_LIMIT = 64
 _REFS = "refs/"
 _OWN_FILES = ("info/sparse-checkout",)
 _COMMON_FILES = ("packed-refs", "shallow", "info/exclude", "info/attributes", "info/grafts")
+_LISTS_WHAT_IS_OPEN = os.scandir in os.supports_fd
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_NANOSECONDS = 1_000_000_000
+
+Stamp = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a folder holds: how many entries, and the names of the links and folders among them."""
+
+    entries: int = 0
+    links: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+
+
+class Proven:
+    """Folders that held no link when they were listed, by what their disk says of them. For several threads.
+
+    ``limit``: how many folders and names of folders are remembered; the ones not asked for go first. A folder counts
+    as what it was for as long as its device, inode and times stay, and only when it had been left alone for
+    ``settled_seconds`` before it was listed: until then another change may not show in its times.
+    """
+
+    def __init__(self, limit: int = 32_768, settled_seconds: float = 2.0) -> None:
+        self._known: LRUCache[Stamp, Listing] = LRUCache(limit, getsizeof=_weight)
+        self._settled = int(settled_seconds * _NANOSECONDS)
+        self._lock = threading.Lock()
+
+    def listing(self, stamp: Stamp) -> Listing | None:
+        """What the folder with ``stamp`` holds; None when it is not known."""
+        with self._lock:
+            return self._known.get(stamp)
+
+    def keep(self, stamp: Stamp, listing: Listing, listed_at: int) -> None:
+        """Remember what a folder with ``stamp`` held when it was listed at ``listed_at`` (nanoseconds since 1970)."""
+        is_settled = max(stamp[2:]) + self._settled < listed_at
+        if is_settled and not listing.links and _weight(listing) <= self._known.maxsize:
+            with self._lock:
+                self._known[stamp] = listing
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +71,7 @@ class Shown:
     """A repository's parts by their real paths.
 
     ``head``: what HEAD says. ``config``: the configuration's text. ``index`` is None when there is none. ``linked``:
-    further parts, each with its name inside a git folder.
+    further parts, each with its name inside a git folder. ``branches`` is None when only git can tell them.
     """
 
     repository: Repository
@@ -35,24 +81,29 @@ class Shown:
     config: str = field(repr=False)
     index: str | None
     linked: tuple[tuple[str, str], ...] = ()
+    branches: Branches | None = None
 
 
-def shown(workspace: Workspace, repository: Repository) -> Shown | None:
-    """The parts of ``repository`` on this server's disk; None when one leads where ``workspace`` may not read."""
+def shown(workspace: Workspace, repository: Repository, proven: Proven | None = None) -> Shown | None:
+    """The parts of ``repository`` on this server's disk; None when one leads where ``workspace`` may not read.
+
+    Folders that ``proven`` knows are not listed again.
+    """
     paths, git_dir, common_dir = workspace.paths, repository.git_dir, repository.common_dir
     objects, refs = (workspace.look(paths.join(common_dir, name)) for name in ("objects", "refs"))
     index = workspace.look(paths.join(git_dir, "index"))
     head = _head(workspace, paths.join(git_dir, "HEAD"))
     config = config_text(workspace, git_dir, common_dir)
-    linked = _linked(workspace, repository)
+    linked = _linked(workspace, repository, proven)
     if head is None or config is None or linked is None or index.kind not in (Kind.FILE, Kind.MISSING):
         return None
-    if any(folder.kind is not Kind.DIRECTORY for folder in (objects, refs)) or not _stays(workspace, refs.real):
+    if any(folder.kind is not Kind.DIRECTORY for folder in (objects, refs)):
         return None
-    if not _lends_from_inside(workspace, objects.real, _BORROWING_DEPTH):
+    if not _stays(workspace, refs.real, proven) or not _lends_from_inside(workspace, objects.real, proven):
         return None
     known_index = index.real if index.kind is Kind.FILE else None
-    return Shown(repository, objects.real, refs.real, head, config, known_index, linked)
+    branches = branches_of(workspace, common_dir, head, config)
+    return Shown(repository, objects.real, refs.real, head, config, known_index, linked, branches)
 
 
 def _head(workspace: Workspace, path: str) -> bytes | None:
@@ -66,7 +117,7 @@ def _head(workspace: Workspace, path: str) -> bytes | None:
     return workspace.read(path).data
 
 
-def _linked(workspace: Workspace, repository: Repository) -> tuple[tuple[str, str], ...] | None:
+def _linked(workspace: Workspace, repository: Repository, proven: Proven | None) -> tuple[tuple[str, str], ...] | None:
     paths = workspace.paths
     indexes = [name for name in workspace.names(repository.git_dir) if name.startswith(_SHARED_INDEX)]
     if len(indexes) > _SHARED_INDEXES_LIMIT:
@@ -79,61 +130,119 @@ def _linked(workspace: Workspace, repository: Repository) -> tuple[tuple[str, st
     stacks = workspace.look(paths.join(repository.common_dir, "reftable"))
     if any(node.kind not in (Kind.FILE, Kind.MISSING) for _, node in nodes):
         return None
-    if stacks.kind is Kind.DIRECTORY and _stays(workspace, stacks.real):
+    if stacks.kind is Kind.DIRECTORY and _stays(workspace, stacks.real, proven):
         nodes.append(("reftable", stacks))
     elif stacks.kind is not Kind.MISSING:
         return None
     return tuple((name, node.real) for name, node in nodes if node.kind is not Kind.MISSING)
 
 
-def _lends_from_inside(workspace: Workspace, objects: str, depth: int) -> bool:
+def _lends_from_inside(
+    workspace: Workspace, objects: str, proven: Proven | None, depth: int = _BORROWING_DEPTH
+) -> bool:
     """Whether a store of objects, and each that it borrows from, stays inside."""
     lenders = workspace.look(workspace.paths.join(objects, "info", "alternates"))
-    if not _stays(workspace, objects):
+    if not _stays(workspace, objects, proven):
         return False
     if lenders.kind is not Kind.FILE:
         return lenders.kind is Kind.MISSING
     data = workspace.read(lenders.real).data
     if data is None or depth == 0:
         return False
-    return all(_is_lender(workspace, objects, line, depth) for line in data.split(b"\n") if line[:1] not in (b"", b"#"))
+    named = [_lender(workspace, objects, line) for line in data.split(b"\n") if line[:1] not in (b"", b"#")]
+    return all(lender is not None and _lends_from_inside(workspace, lender, proven, depth - 1) for lender in named)
 
 
-def _is_lender(workspace: Workspace, objects: str, line: bytes, depth: int) -> bool:
+def _lender(workspace: Workspace, objects: str, line: bytes) -> str | None:
+    """The real folder that a line names; None for one that is not trusted."""
     if line.startswith(b'"'):  # a quoted path; git writes none of its own accord
-        return False
+        return None
     place = place_named(workspace, objects, line)
     lender = None if place is None else workspace.look(place)
-    if lender is None or lender.kind is not Kind.DIRECTORY:
-        return False
-    return _lends_from_inside(workspace, lender.real, depth - 1)
+    return lender.real if lender is not None and lender.kind is Kind.DIRECTORY else None
 
 
-def _stays(workspace: Workspace, folder: str) -> bool:
+def _stays(workspace: Workspace, folder: str, proven: Proven | None) -> bool:
     """Whether nothing below the real ``folder`` leads outside, nowhere, or to more than is looked through."""
     waiting, seen, left = [folder], {folder}, _ENTRIES_LIMIT
     while waiting:
-        for path, is_link, is_folder in _entries(workspace, waiting.pop()):
-            left -= 1
-            if left < 0:
-                return False
-            if is_link:
-                node = workspace.look(path)
-                if node.kind not in (Kind.FILE, Kind.DIRECTORY):
-                    return False
-                path, is_folder = node.real, node.kind is Kind.DIRECTORY  # noqa: PLW2901 - the link is followed
-            if is_folder and path not in seen:
-                seen.add(path)
-                waiting.append(path)
+        here = waiting.pop()
+        listing = _listing(here, left, proven)
+        below = None if listing is None or listing.entries > left else _folders(workspace, here, listing)
+        if listing is None or below is None:
+            return False
+        left -= listing.entries
+        fresh = [path for path in below if path not in seen]
+        seen.update(fresh)
+        waiting.extend(fresh)
     return True
 
 
-def _entries(workspace: Workspace, folder: str) -> Iterator[tuple[str, bool, bool]]:
-    """Path, whether it is a link, whether it is a folder; empty for a folder that cannot be read."""
+def _folders(workspace: Workspace, folder: str, listing: Listing) -> list[str] | None:
+    """The folders right below ``folder``, links followed; None when a link leads outside or nowhere."""
+    found = [child(workspace.paths, folder, name) for name in listing.folders]
+    for name in listing.links:
+        node = workspace.look(child(workspace.paths, folder, name))
+        if node.kind is Kind.DIRECTORY:
+            found.append(node.real)
+        elif node.kind is not Kind.FILE:
+            return None
+    return found
+
+
+def _listing(folder: str, most: int, proven: Proven | None) -> Listing | None:
+    """What ``folder`` holds, read as far as one entry more than ``most``; None when git could see more than this."""
     try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                path = child(workspace.paths, folder, entry.name)
-                yield path, entry.is_symlink(), entry.is_dir(follow_symlinks=False)
+        known = None if proven is None else proven.listing(_stamp(os.lstat(folder)))
+        return known or _listed(folder, most, proven)
+    except FileNotFoundError:
+        return Listing()
+    except PermissionError:  # what may not be listed can still be passed by who knows the names
+        return None if os.access(folder, os.X_OK) else Listing()
     except OSError:
+        return None
+
+
+def _listed(folder: str, most: int, proven: Proven | None) -> Listing:
+    with _opened(folder) as opened:
+        if proven is None or isinstance(opened, str):
+            return _entries(opened, most)
+        stamp, now = _stamp(os.fstat(opened)), time.time_ns()
+        listing = _entries(opened, most)
+        if listing.entries <= most:
+            proven.keep(stamp, listing, now)
+        return listing
+
+
+@contextmanager
+def _opened(folder: str) -> Iterator[int | str]:
+    """The folder itself, so that no other can take its place meanwhile; its path where the system cannot list that."""
+    if not _LISTS_WHAT_IS_OPEN:
+        yield folder
         return
+    opened = os.open(folder, _FOLDER)
+    try:
+        yield opened
+    finally:
+        os.close(opened)
+
+
+def _entries(folder: int | str, most: int) -> Listing:
+    count, links, folders = 0, [], []
+    with os.scandir(folder) as entries:
+        for count, entry in enumerate(islice(entries, most + 1), 1):  # noqa: B007 - how many there were
+            if entry.is_file(follow_symlinks=False):
+                continue
+            if entry.is_symlink():
+                links.append(entry.name)
+            elif entry.is_dir(follow_symlinks=False):
+                folders.append(entry.name)
+    return Listing(count, tuple(links), tuple(folders))
+
+
+def _stamp(facts: os.stat_result) -> Stamp:
+    return facts.st_dev, facts.st_ino, facts.st_mtime_ns, facts.st_ctime_ns
+
+
+def _weight(listing: Listing) -> int:
+    return 1 + len(listing.folders)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from dataclasses import dataclass
@@ -17,17 +16,16 @@ _USER = "user"
 
 @dataclass(frozen=True, slots=True)
 class GitFolder:
-    """``path`` is private to this service. ``toplevel`` is None when the repository is read without a checkout."""
+    """``path`` is private to this service. ``toplevel`` is None when the repository is read without a checkout.
+
+    ``user_config``: a file with the repository's words on its user, for git to look the name up in; None without any.
+    """
 
     path: str
     objects: str
     index: str
     toplevel: str | None
-
-    @property
-    def user_config(self) -> str:
-        """A file with the repository's words on its user, for git to look the name up in."""
-        return os.path.join(self.path, _USER)  # noqa: PTH118 - text
+    user_config: str | None
 
     def close(self) -> None:
         """Remove the folder. May be called twice."""
@@ -50,11 +48,13 @@ def git_folder(shown: Shown) -> GitFolder:
 def _filled(folder: Path, shown: Shown) -> GitFolder:
     repository = shown.repository
     toplevel = repository.roots.toplevel if repository.roots is not None and repository.has_checkout else None
-    for name in ("objects", "info"):
-        (folder / name).mkdir()
     (folder / "HEAD").write_bytes(shown.head)
     (folder / "config").write_text(told_to_git(shown.config, bare=toplevel is None), encoding="utf-8")
-    (folder / _USER).write_text(user_in(shown.config), encoding="utf-8")
+    user = user_in(shown.config)
+    if user:
+        (folder / _USER).write_text(user, encoding="utf-8")
     for name, real in (("refs", shown.refs), *shown.linked):
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).symlink_to(real)
-    return GitFolder(str(folder), shown.objects, shown.index or str(folder / "index"), toplevel)
+    index = shown.index or str(folder / "index")
+    return GitFolder(str(folder), shown.objects, index, toplevel, str(folder / _USER) if user else None)

@@ -9,15 +9,16 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from app.core.facts import GitFacts
 from app.errors import GitUnavailable
 from app.workspaces.collecting import Output, collect, stop
-from app.workspaces.containment import Shown
+from app.workspaces.containment import Proven, Shown
 from app.workspaces.git_folder import GitFolder, git_folder
+from app.workspaces.repository import BRANCHES, REMOTE_BRANCHES, REMOTE_HEAD, USUAL_BRANCHES, Branches
 
 Setting = tuple[str, str]
 Query = tuple[str, ...]
@@ -41,10 +42,6 @@ SETTINGS: tuple[Setting, ...] = (
 )
 BRANCH: Query = ("symbolic-ref", "--short", "-q", "HEAD")
 STATUS: Query = ("status", "--short", "--ignore-submodules=all")
-REMOTE_HEAD = "refs/remotes/origin/HEAD"
-REMOTE_BRANCHES = "refs/remotes/origin/"
-BRANCHES = "refs/heads/"
-USUAL_BRANCHES = ("main", "master")
 REFS: Query = (
     "for-each-ref",
     "--format=%(refname) %(symref)",
@@ -52,30 +49,38 @@ REFS: Query = (
     *(BRANCHES + name for name in USUAL_BRANCHES),
     *(REMOTE_BRANCHES + name for name in USUAL_BRANCHES),
 )
+NAMES: dict[str, Query] = {"branch": BRANCH, "refs": REFS}
 
 
 def log_of(commit: str) -> Query:
     return ("log", "--oneline", "-n", "5", "--no-decorate", "--no-show-signature", "--no-color", commit, "--")
 
 
-def user_of(folder: GitFolder) -> Query:
-    return ("config", "--no-includes", "--file", folder.user_config, "user.name")
+def user_of(folder: GitFolder) -> dict[str, Query]:
+    """The query for ``user``; none when the repository says nothing of its user."""
+    if folder.user_config is None:
+        return {}
+    return {"user": ("config", "--no-includes", "--file", folder.user_config, "user.name")}
 
 
 @dataclass(frozen=True, slots=True)
 class GitProgram:
-    """``executable`` is looked for in PATH. One deadline holds for all queries of a snapshot together."""
+    """``executable`` is looked for in PATH. One deadline holds for all queries of a snapshot together.
+
+    ``proven``: the folders that need not be looked through again before git sees them.
+    """
 
     executable: str = "git"
     timeout_seconds: float = 5.0
     output_limit_bytes: int = 65_536
+    proven: Proven | None = field(default=None, compare=False)
 
     def snapshot(self, shown: Shown, cwd: str) -> GitFacts:
         """What git says of the checkout at ``cwd``; a field is None when git gave no answer to it in time."""
         roots = shown.repository.roots
         try:
             with closing(self.open(shown)) as folder:
-                return replace(self._told(folder, cwd), roots=roots)
+                return replace(self._told(folder, cwd, shown.branches), roots=roots)
         except GitUnavailable:
             return GitFacts(roots=roots)
 
@@ -88,11 +93,10 @@ class GitProgram:
                 "There is no room for git's temporary files. Make the folder TMPDIR writable."
             ) from error
 
-    def ask(self, folder: GitFolder, queries: Sequence[Query]) -> tuple[Output, ...]:
+    def ask(self, folder: GitFolder, queries: Mapping[str, Query]) -> dict[str, Output]:
         """The answers to ``queries``, asked together. Raises GitUnavailable when one is missing at the deadline."""
-        deadline = time.monotonic() + self.timeout_seconds
-        outputs = collect(self._start_all(folder, queries, folder.path), deadline, self.output_limit_bytes)
-        answered = tuple(output for output in outputs if output is not None)
+        outputs = self._answers(folder, queries, folder.path, time.monotonic() + self.timeout_seconds)
+        answered = {name: output for name, output in outputs.items() if output is not None}
         if len(answered) < len(outputs):
             raise GitUnavailable(f"git did not answer within {self.timeout_seconds:g} seconds. Try again later.")
         return answered
@@ -116,19 +120,19 @@ class GitProgram:
         except OSError as error:
             raise GitUnavailable("The git program cannot be started here. Install git 2.36 or later.") from error
 
-    def _told(self, folder: GitFolder, cwd: str) -> GitFacts:
+    def _told(self, folder: GitFolder, cwd: str, branches: Branches | None) -> GitFacts:
         deadline = time.monotonic() + self.timeout_seconds
-        queries = (BRANCH, REFS, log_of("HEAD"), user_of(folder), *(() if folder.toplevel is None else (STATUS,)))
-        running = self._start_all(folder, queries, cwd)
-        branch, refs, log, user, *status = collect(running, deadline, self.output_limit_bytes)
-        current = text_of(branch)
-        return GitFacts(
-            branch=current or detached(lines_of(log)),
-            default_branch=default_branch(lines_of(refs), current),
-            status=text_of(status[0]) if status else None,
-            log=lines_of(log),
-            user=text_of(user) or None,
-        )
+        told = self._answers(folder, _queries(folder, branches), cwd, deadline)
+        if branches is not None and all(text_of(told.get(name)) is None for name in ("log", "status")):
+            told |= self._answers(folder, NAMES, cwd, deadline)  # git may not want to know this repository at all
+            branches = None
+        return _facts(told, branches or _branches_in(told))
+
+    def _answers(
+        self, folder: GitFolder, queries: Mapping[str, Query], cwd: str, deadline: float
+    ) -> dict[str, Output | None]:
+        running = self._start_all(folder, tuple(queries.values()), cwd)
+        return dict(zip(queries, collect(running, deadline, self.output_limit_bytes), strict=True))
 
     def _start_all(self, folder: GitFolder, queries: Sequence[Query], cwd: str) -> list[subprocess.Popen[bytes]]:
         running: list[subprocess.Popen[bytes]] = []
@@ -140,6 +144,26 @@ class GitProgram:
                 stop(process)
             raise
         return running
+
+
+def _queries(folder: GitFolder, branches: Branches | None) -> dict[str, Query]:
+    status = {} if folder.toplevel is None else {"status": STATUS}
+    return {"log": log_of("HEAD"), **status, **user_of(folder), **(NAMES if branches is None else {})}
+
+
+def _branches_in(told: Mapping[str, Output | None]) -> Branches:
+    return Branches(text_of(told["branch"]) or None, default_among(lines_of(told["refs"])))
+
+
+def _facts(told: Mapping[str, Output | None], branches: Branches) -> GitFacts:
+    log = lines_of(told["log"])
+    return GitFacts(
+        branch=branches.current or detached(log),
+        default_branch=branches.default or branches.current,
+        status=text_of(told.get("status")),
+        log=log,
+        user=text_of(told.get("user")) or None,
+    )
 
 
 def _environment(folder: GitFolder) -> dict[str, str]:
@@ -188,13 +212,11 @@ def detached(log: Sequence[str]) -> str | None:
     return f"HEAD {log[0].split(' ')[0]}" if log else None
 
 
-def default_branch(refs: Sequence[str], current: str | None) -> str | None:
-    """The branch that ``origin`` calls its head, else main or master if there is one, else the current one."""
+def default_among(refs: Sequence[str]) -> str | None:
+    """The branch that ``origin`` calls its head, else main or master; None when there is none of them."""
     known = dict(line.split(" ", 1) for line in refs)
     head = known.get(REMOTE_HEAD, "")
     if head.startswith(REMOTE_BRANCHES):
         return head.removeprefix(REMOTE_BRANCHES)
-    for name in USUAL_BRANCHES:
-        if BRANCHES + name in known or REMOTE_BRANCHES + name in known:
-            return name
-    return current
+    kinds = (BRANCHES, REMOTE_BRANCHES)
+    return next((name for name in USUAL_BRANCHES if any(kind + name in known for kind in kinds)), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from app.core.facts import GitRoots, Kind
@@ -12,6 +13,20 @@ _STORE = ("objects", "refs")
 _POINTER = b"gitdir: "
 _POINTER_LIMIT_BYTES = 4_096
 _DELETE = 0x7F
+BRANCHES = "refs/heads/"
+REMOTE_BRANCHES = "refs/remotes/origin/"
+REMOTE_HEAD = "refs/remotes/origin/HEAD"
+USUAL_BRANCHES = ("main", "master")
+_ID = rb"(?!0{40})[0-9a-f]{40}"
+_ID_LINE = re.compile(_ID + rb"\n")
+_BRANCH_LINE = re.compile(b"ref: " + BRANCHES.encode() + rb"([^\n]+)\n")
+_REMOTE_LINE = re.compile(b"ref: " + REMOTE_BRANCHES.encode() + rb"([^\n]+)\n")
+_NAME_LIMIT_BYTES = 200  # far below what any disk can hold
+_PLAIN_NAME = re.compile(r"[\w+#=,-]+(?:[./@][\w+#=,-]+)*")
+_NAMES_IN_A_GIT_FOLDER = frozenset(
+    {*("HEAD", "config", "index", "info", "main-worktree", "objects"), *("packed-refs", "refs", "shallow", "user")}
+)
+_STORED_OTHERWISE = ("core.ignorecase", "extensions.objectformat", "extensions.refstorage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +44,18 @@ class Repository:
     def has_checkout(self) -> bool:
         """Whether ``roots.toplevel`` holds files: a bare repository's own folder does not, its worktrees do."""
         return self.roots is not None and (not self.roots.bare or self.git_dir != self.common_dir)
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """Short names. ``current`` is None when HEAD is detached, ``default`` when there is no other than the current."""
+
+    current: str | None
+    default: str | None
+
+
+class _UnclearError(Exception):
+    """What git alone can tell."""
 
 
 def find_repository(workspace: Workspace, cwd: str) -> Repository | None:
@@ -85,6 +112,21 @@ def config_text(workspace: Workspace, git_dir: str, common_dir: str) -> str | No
         return own
     more = _config(workspace, git_dir, "config.worktree")
     return None if more is None else f"{own}\n{more}"
+
+
+def branches_of(workspace: Workspace, common_dir: str, head: bytes, config: str) -> Branches | None:
+    """What git calls the current branch and the default one; None where its small files are not of the usual kind.
+
+    A branch whose commit is missing counts as there.
+    """
+    settings = dict(settings_in(config))
+    if any(settings.get(key, "false") != "false" for key in _STORED_OTHERWISE):
+        return None
+    names = _Names(workspace, common_dir)
+    try:
+        return Branches(_current(names, head), _default(names))
+    except _UnclearError:
+        return None
 
 
 def _plain(written: bytes) -> str | None:
@@ -154,3 +196,76 @@ def _config(workspace: Workspace, folder: str, name: str) -> str | None:
         return None
     whole = data if len(data) <= SIZE_LIMIT_BYTES else data[:SIZE_LIMIT_BYTES].rpartition(b"\n")[0]
     return whole.decode("utf-8", "replace")
+
+
+class _Names:
+    """The repository's names for commits, in files of their own or packed in one."""
+
+    def __init__(self, workspace: Workspace, common_dir: str) -> None:
+        self._workspace = workspace
+        self._folder = workspace.look(workspace.paths.join(common_dir, "refs")).real
+        self._packed_path = workspace.paths.join(common_dir, "packed-refs")
+
+    def text(self, name: str) -> bytes | None:
+        """What the file of ``name`` says; None when there is none. Raises _UnclearError."""
+        path = self._workspace.paths.join(self._folder, *name.split("/")[1:])
+        node = self._workspace.look(path)
+        if node.kind is Kind.MISSING:
+            return None
+        if node.kind is not Kind.FILE or node.real != path:
+            raise _UnclearError(name)
+        return self._read(path)
+
+    def holds(self, name: str) -> bool:
+        """Whether ``name`` is there. Raises _UnclearError when it stands for another one or is broken."""
+        text = self.text(name)
+        if text is None:
+            return self._packs(name)
+        if not _ID_LINE.fullmatch(text):
+            raise _UnclearError(name)
+        return True
+
+    def _packs(self, name: str) -> bool:
+        if self._workspace.look(self._packed_path).kind is Kind.MISSING:
+            return False
+        lines = self._read(self._packed_path)
+        ending = f" {name}\n".encode()
+        if ending not in lines:
+            return False
+        if not re.search(rb"^" + _ID + re.escape(ending), lines, re.MULTILINE):
+            raise _UnclearError(name)
+        return True
+
+    def _read(self, path: str) -> bytes:
+        data = self._workspace.read(path).data
+        if data is None:
+            raise _UnclearError(path)
+        return data
+
+
+def _current(names: _Names, head: bytes) -> str | None:
+    if _ID_LINE.fullmatch(head):
+        return None
+    name = _named(_BRANCH_LINE.fullmatch(head))
+    names.holds(BRANCHES + name)
+    if name.split("/")[0] in _NAMES_IN_A_GIT_FOLDER or names.holds(f"refs/{name}") or names.holds(f"refs/tags/{name}"):
+        raise _UnclearError(name)  # git makes the name longer where another could be meant
+    return name
+
+
+def _default(names: _Names) -> str | None:
+    head = names.text(REMOTE_HEAD)
+    if head is not None and not _ID_LINE.fullmatch(head):
+        name = _named(_REMOTE_LINE.fullmatch(head))
+        if names.holds(REMOTE_BRANCHES + name):
+            return name
+    kinds = (BRANCHES, REMOTE_BRANCHES)
+    return next((name for name in USUAL_BRANCHES if any(names.holds(kind + name) for kind in kinds)), None)
+
+
+def _named(line: re.Match[bytes] | None) -> str:
+    """The name in a line, when it is one that git surely allows."""
+    name = "" if line is None else line[1].decode("utf-8", "replace")
+    if not _PLAIN_NAME.fullmatch(name) or ".lock" in name or len(name.encode()) > _NAME_LIMIT_BYTES:
+        raise _UnclearError(name)
+    return name

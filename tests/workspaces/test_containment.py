@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -11,8 +15,11 @@ from app.core.facts import GitFacts, GitRoots
 from app.errors import WorkspaceNotFound
 from app.workspaces import containment
 from app.workspaces.commit import GitWorkspace
+from app.workspaces.containment import Listing, Proven, shown
 from app.workspaces.fence import Fence
 from app.workspaces.local import LocalWorkspace
+from app.workspaces.program import GitProgram
+from app.workspaces.repository import find_repository
 from tests.reference.programs import git
 from tests.workspaces.test_program import facts
 from tests.workspaces.trees import LIMIT, POSIX, PROGRAM
@@ -171,3 +178,187 @@ def test_a_commit_is_not_read_from_a_repository_that_leads_outside(repository: P
     (repository / ".git" / "objects" / "00").symlink_to(tmp_path / "moved")
     with pytest.raises(WorkspaceNotFound):
         GitWorkspace(str(repository), "main", fence=fence, program=PROGRAM, max_file_bytes=LIMIT)
+
+
+AS_NOBODY = """
+import os, sys
+from pathlib import Path
+from tests.workspaces.test_containment import shows
+if os.geteuid() == 0:
+    os.setuid(65534)
+for name in ("closed", "passable"):
+    print(name, shows(Path(sys.argv[1]) / name))
+"""
+
+
+def test_a_folder_that_may_be_passed_but_not_listed_is_not_trusted() -> None:
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made).resolve()
+        folder.chmod(0o755)
+        for name, mode in (("closed", 0o000), ("passable", 0o111)):
+            git(folder / name, "init", "--quiet", "--initial-branch=main")
+            fan_out = folder / name / ".git" / "objects" / "ab"
+            fan_out.mkdir()
+            fan_out.chmod(mode)
+        asked = [sys.executable, "-c", AS_NOBODY, str(folder)]
+        told = subprocess.run(asked, capture_output=True, check=True, cwd=Path(__file__).parents[2]).stdout.decode()
+        for name in ("closed", "passable"):
+            (folder / name / ".git" / "objects" / "ab").chmod(0o755)
+    assert told.splitlines() == ["closed True", "passable False"]
+
+
+def shows(repository: Path, proven: Proven | None = None, fence: Path | None = None) -> bool:
+    workspace = LocalWorkspace(Fence.of([str(fence or repository)]), POSIX, 10_000, PROGRAM)
+    found = find_repository(workspace, str(repository))
+    assert found is not None
+    return shown(workspace, found, proven) is not None
+
+
+class Watched:
+    """Which folders below ``root`` are listed."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._root = str(root)
+        self._scandir = os.scandir
+        self._places: list[str] = []
+        monkeypatch.setattr(os, "scandir", self._noting)
+
+    def listed(self) -> list[str]:
+        """The folders since the last question, in order of their names."""
+        places = sorted(os.path.relpath(place, self._root) for place in self._places if place.startswith(self._root))
+        self._places.clear()
+        return places
+
+    def _noting(self, folder: int | str) -> object:
+        self._places.append(os.path.realpath(f"/proc/self/fd/{folder}") if isinstance(folder, int) else folder)
+        return self._scandir(folder)
+
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="open folders have a place there")
+
+
+@on_linux
+def test_folders_that_are_proven_are_not_listed_again(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    objects = repository / ".git" / "objects"
+    proven = Proven(settled_seconds=-60)
+    watched = Watched(objects, monkeypatch)
+    assert shows(repository, proven)
+    assert {".", "info", "pack"} <= set(watched.listed())
+    assert shows(repository, proven)
+    assert watched.listed() == []
+    assert shows(repository)
+    assert {".", "info", "pack"} <= set(watched.listed())
+    (objects / "ab").mkdir()
+    (objects / "pack" / "new").write_text("")
+    assert shows(repository, proven)
+    assert watched.listed() == [".", "ab", "pack"]
+
+
+@on_linux
+def test_folders_that_changed_a_moment_ago_are_listed_again(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    proven = Proven(settled_seconds=600)
+    watched = Watched(repository / ".git" / "objects", monkeypatch)
+    assert shows(repository, proven)
+    first = watched.listed()
+    os.utime(repository / ".git" / "objects" / "pack", (0, 0))  # the time of its change of state stays new
+    assert shows(repository, proven)
+    assert watched.listed() == first
+
+
+@pytest.mark.parametrize("place", ["objects/pack/x.pack", "objects/ab", "refs/heads/other", "refs/more/deep/x"])
+def test_a_link_that_leads_outside_is_seen_although_all_was_proven(
+    repository: Path, tmp_path: Path, place: str
+) -> None:
+    proven = Proven(settled_seconds=0.02)
+    (repository / ".git" / place).parent.mkdir(parents=True, exist_ok=True)
+    time.sleep(0.05)
+    assert shows(repository, proven)
+    (tmp_path / "moved").write_text("")
+    (repository / ".git" / place).symlink_to(tmp_path / "moved")
+    assert not shows(repository, proven)
+    assert shows(repository, proven, tmp_path)
+    (repository / ".git" / place).unlink()
+    assert shows(repository, proven)
+
+
+@on_linux
+def test_a_folder_with_a_link_is_never_proven(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proven = Proven(settled_seconds=-60)
+    (tmp_path / "moved").write_text("")
+    (repository / ".git" / "objects" / "pack" / "x").symlink_to(tmp_path / "moved")
+    watched = Watched(repository / ".git" / "objects", monkeypatch)
+    for _ in range(2):
+        assert shows(repository, proven, tmp_path)
+        assert "pack" in watched.listed()
+    assert not shows(repository, proven)
+
+
+def test_proven_folders_count_against_the_limit_of_entries(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    proven = Proven(settled_seconds=-60)
+    assert shows(repository, proven)
+    monkeypatch.setattr(containment, "_ENTRIES_LIMIT", 3)
+    assert not shows(repository, proven)
+
+
+def test_a_folder_that_was_not_listed_to_its_end_is_not_proven(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proven = Proven(settled_seconds=-60)
+    for number in range(5):
+        (repository / ".git" / "objects" / "pack" / str(number)).write_text("")
+    with monkeypatch.context() as patched:
+        patched.setattr(containment, "_ENTRIES_LIMIT", 3)
+        assert not shows(repository, proven)
+    (repository / ".git" / "objects" / "pack" / "5").symlink_to("gone")
+    assert not shows(repository, proven)
+
+
+def test_a_system_that_cannot_list_open_folders_lists_them_by_their_paths(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(containment, "_LISTS_WHAT_IS_OPEN", False)
+    proven = Proven(settled_seconds=-60)
+    assert shows(repository, proven)
+    (tmp_path / "moved").write_text("")
+    (repository / ".git" / "objects" / "ab").symlink_to(tmp_path / "moved")
+    assert not shows(repository, proven)
+
+
+def stamp(number: int) -> containment.Stamp:
+    return 1, number, 0, 0
+
+
+def test_the_memory_of_proven_folders_is_bounded() -> None:
+    proven = Proven(limit=3)
+    for number in range(3):
+        proven.keep(stamp(number), Listing(number), 10**18)
+    assert proven.listing(stamp(0)) == Listing(0)
+    proven.keep(stamp(3), Listing(9, (), ("a",)), 10**18)
+    kept = [number for number in range(4) if proven.listing(stamp(number))]
+    assert kept == [0, 3]
+    proven.keep(stamp(4), Listing(9, (), ("a", "b", "c")), 10**18)
+    assert proven.listing(stamp(4)) is None
+
+
+@pytest.mark.parametrize("times", [(0, 10**18), (10**18, 0), (2 * 10**18, 0), (10**18 - 2 * 10**9, 0)])
+def test_a_folder_is_proven_when_both_its_times_are_settled(times: tuple[int, int]) -> None:
+    proven = Proven()
+    proven.keep((1, 1, *times), Listing(1), 10**18)
+    assert proven.listing((1, 1, *times)) is None
+    proven.keep((1, 1, *times), Listing(1), max(times) + 2 * 10**9 + 1)
+    assert proven.listing((1, 1, *times)) == Listing(1)
+
+
+@on_linux
+def test_a_program_hands_its_memory_to_the_commits_that_are_read(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = GitProgram(proven=Proven(settled_seconds=-60))
+    watched = Watched(repository / ".git" / "objects", monkeypatch)
+    fence = Fence.of([str(repository)])
+    GitWorkspace(str(repository), "main", fence=fence, program=program, max_file_bytes=LIMIT).close()
+    assert watched.listed() != []
+    GitWorkspace(str(repository), "main", fence=fence, program=program, max_file_bytes=LIMIT).close()
+    assert watched.listed() == []

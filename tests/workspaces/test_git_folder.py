@@ -38,14 +38,22 @@ def test_it_holds_links_and_nothing_of_the_repositorys_configuration_but_its_use
     assert folder.parent == room
     assert folder.stat().st_mode & 0o777 == 0o700
     assert {str(path.relative_to(folder)) for path in folder.rglob("*")} == {
-        *("HEAD", "config", "info", "info/exclude", "objects", "refs", "user")
+        *("HEAD", "config", "info", "info/exclude", "refs", "user")
     }
     assert (folder / "refs").readlink() == Path("/r/.git/refs")
     assert (folder / "config").read_text() == "[core]\n\tbare = true\n"
+    assert made.user_config is not None
     assert Path(made.user_config).read_text() == "[user]\nname = Ada\n"
     made.close()
     made.close()
     assert list(room.iterdir()) == []
+
+
+def test_without_words_on_a_user_it_holds_none(room: Path) -> None:
+    made = git_folder(replace(SHOWN, config="[core]\n\tbare = false\n", linked=()))
+    assert made.user_config is None
+    assert {path.name for path in Path(made.path).iterdir()} == {"HEAD", "config", "refs"}
+    made.close()
 
 
 def test_it_is_removed_with_its_links_and_not_with_what_they_lead_to(room: Path, tmp_path: Path) -> None:

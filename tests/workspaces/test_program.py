@@ -7,14 +7,18 @@ import os
 import subprocess
 import tempfile
 import threading
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from app.core.facts import GitFacts, GitRoots
+from app.workspaces.containment import Shown, shown
 from app.workspaces.fence import Fence
 from app.workspaces.local import LocalWorkspace
 from app.workspaces.program import GitProgram
+from app.workspaces.repository import find_repository
 from tests.reference.programs import first_commit, git
 from tests.workspaces.trees import POSIX, PROGRAM
 
@@ -33,6 +37,19 @@ def repository(tmp_path: Path) -> Path:
     git(folder, "add", ".")
     git(folder, "commit", "--quiet", "-m", "first: größer")
     return folder
+
+
+def parts_of(cwd: Path) -> Shown:
+    workspace = LocalWorkspace(Fence.of(["/"]), POSIX, 100_000, PROGRAM)
+    repository = find_repository(workspace, str(cwd))
+    parts = None if repository is None else shown(workspace, repository)
+    assert parts is not None
+    return parts
+
+
+def by_git_alone(cwd: Path) -> GitFacts:
+    """The facts with every name asked of git."""
+    return PROGRAM.snapshot(replace(parts_of(cwd), branches=None), str(cwd))
 
 
 def short_id(repository: Path, ref: str = "HEAD") -> str:
@@ -183,6 +200,171 @@ def stand_in(folder: Path, script: str) -> str:
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
     return str(program)
+
+
+ZEROS = "0" * 40
+
+
+def write(repository: Path, place: str, text: str) -> None:
+    path = repository / ".git" / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def link(repository: Path, place: str, target: str) -> None:
+    path = repository / ".git" / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)
+
+
+def git_in(*arguments: str) -> Callable[[Path], object]:
+    return lambda repository: git(repository, *arguments)
+
+
+def written(place: str, text: str) -> Callable[[Path], object]:
+    return lambda repository: write(repository, place, text)
+
+
+def with_commit(place: str) -> Callable[[Path], object]:
+    return lambda repository: write(repository, place, git(repository, "rev-parse", "HEAD") + "\n")
+
+
+def linked(place: str, target: str) -> Callable[[Path], object]:
+    return lambda repository: link(repository, place, target)
+
+
+def in_turn(*steps: Callable[[Path], object]) -> Callable[[Path], object]:
+    return lambda repository: [step(repository) for step in steps]
+
+
+def on(branch: str) -> Callable[[Path], object]:
+    """On a branch that no command would make."""
+    return in_turn(with_commit(f"refs/heads/{branch}"), written("HEAD", f"ref: refs/heads/{branch}\n"))
+
+
+ORIGIN_TRUNK = git_in("update-ref", "refs/remotes/origin/trunk", "HEAD")
+ORIGIN_HEAD = git_in("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/trunk")
+PACKED = git_in("pack-refs", "--all")
+TOPIC = git_in("checkout", "--quiet", "-b", "topic")
+
+READ_FROM_FILES: dict[str, Callable[[Path], object]] = {
+    "as made": in_turn(),
+    "topic": TOPIC,
+    "packed": in_turn(TOPIC, ORIGIN_TRUNK, ORIGIN_HEAD, git_in("tag", "-a", "v1", "-m", "one"), PACKED),
+    "packed, then moved": in_turn(PACKED, git_in("commit", "--quiet", "--allow-empty", "-m", "second")),
+    "master packed": in_turn(TOPIC, git_in("branch", "-m", "main", "master"), PACKED),
+    "no usual branch": git_in("branch", "-m", "main", "other"),
+    "detached": git_in("checkout", "--quiet", "--detach"),
+    "detached, no usual branch": in_turn(
+        git_in("checkout", "--quiet", "--detach"), git_in("branch", "-m", "main", "other")
+    ),
+    "unborn": git_in("checkout", "--quiet", "--orphan", "new"),
+    "origin": in_turn(ORIGIN_TRUNK, ORIGIN_HEAD),
+    "origin without a head": in_turn(ORIGIN_TRUNK, git_in("update-ref", "refs/remotes/origin/main", "HEAD"), TOPIC),
+    "only at origin": in_turn(
+        git_in("branch", "-m", "main", "x"), git_in("update-ref", "refs/remotes/origin/master", "HEAD")
+    ),
+    "the head of origin is gone": in_turn(TOPIC, ORIGIN_HEAD),
+    "the head of origin names no branch": in_turn(TOPIC, git_in("update-ref", "refs/remotes/origin/HEAD", "HEAD")),
+    "the head of origin is packed": in_turn(TOPIC, git_in("update-ref", "refs/remotes/origin/HEAD", "HEAD"), PACKED),
+    "deep": git_in("checkout", "--quiet", "-b", "feature/größer/文-1.2#3@x"),
+    "like a command's option": on("-x"),
+    "head is a link": linked("HEAD", "refs/heads/main"),
+    "another tag": in_turn(git_in("tag", "v1"), git_in("tag", "x/main")),
+    "a difference of case": git_in("config", "core.ignorecase", "false"),
+}
+
+
+@pytest.mark.parametrize("prepare", READ_FROM_FILES.values(), ids=list(READ_FROM_FILES))
+def test_what_the_small_files_say_is_what_git_says(repository: Path, prepare: Callable[[Path], object]) -> None:
+    prepare(repository)
+    assert parts_of(repository).branches is not None
+    assert facts(repository) == by_git_alone(repository)
+
+
+LEFT_TO_GIT: dict[str, Callable[[Path], object]] = {
+    "a tag of the same name": git_in("tag", "main"),
+    "a packed tag of the same name": in_turn(git_in("tag", "main"), PACKED),
+    "a name right below refs": git_in("update-ref", "refs/main", "HEAD"),
+    "named like a tag": in_turn(git_in("tag", "v1"), git_in("checkout", "--quiet", "-b", "tags/v1")),
+    "named like another branch": git_in("checkout", "--quiet", "-b", "heads/main"),
+    "HEAD": on("HEAD"),
+    "config": on("config"),
+    "a whole name": on("refs/heads/main"),
+    "a name that must not be": on("a..b"),
+    "a name with a lock": on("a.lock"),
+    "a name that no disk can hold": written("HEAD", f"ref: refs/heads/{'x' * 300}\n"),
+    "a name that is no text": lambda repository: (repository / ".git" / "HEAD").write_bytes(b"ref: refs/heads/\xff\n"),
+    "a name with odd signs": git_in("checkout", "--quiet", "-b", "a!b%c&d"),
+    "not a branch": in_turn(with_commit("refs/other"), written("HEAD", "ref: refs/other\n")),
+    "a head without a line end": written("HEAD", "ref: refs/heads/main"),
+    "a head that names nothing": written("HEAD", "nothing\n"),
+    "a head of zeros": written("HEAD", f"{ZEROS}\n"),
+    "a branch that stands for another": in_turn(
+        git_in("symbolic-ref", "refs/heads/alias", "refs/heads/main"), written("HEAD", "ref: refs/heads/alias\n")
+    ),
+    "a branch that is a link": in_turn(linked("refs/heads/alias", "main"), written("HEAD", "ref: refs/heads/alias\n")),
+    "a branch that is a folder": in_turn(git_in("branch", "x/y"), written("HEAD", "ref: refs/heads/x\n")),
+    "branches in a linked folder": lambda repository: (
+        (repository / ".git" / "refs" / "heads").rename(repository / ".git" / "refs" / "kept"),
+        link(repository, "refs/heads", "kept"),
+    ),
+    "a broken branch": written("refs/heads/main", "gone\n"),
+    "an empty branch": written("refs/heads/main", ""),
+    "a branch of zeros": in_turn(TOPIC, written("refs/heads/main", f"{ZEROS}\n")),
+    "a packed branch of zeros": in_turn(
+        TOPIC, git_in("branch", "-D", "main"), written("packed-refs", f"{ZEROS} refs/heads/main\n")
+    ),
+    "a broken head of origin": in_turn(TOPIC, written("refs/remotes/origin/HEAD", "ref: refs/heads/..\n")),
+    "the head of origin names a local branch": in_turn(
+        TOPIC, git_in("symbolic-ref", "refs/remotes/origin/HEAD", "refs/heads/topic")
+    ),
+    "the head of origin names itself": in_turn(
+        TOPIC, written("refs/remotes/origin/HEAD", "ref: refs/remotes/origin/HEAD\n")
+    ),
+    "the head of origin in two steps": in_turn(
+        ORIGIN_TRUNK,
+        git_in("symbolic-ref", "refs/remotes/origin/step", "refs/remotes/origin/trunk"),
+        git_in("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/step"),
+    ),
+    "the head of origin is a link": in_turn(ORIGIN_TRUNK, linked("refs/remotes/origin/HEAD", "trunk")),
+    "names without a difference of case": in_turn(TOPIC, git_in("config", "core.ignorecase", "true")),
+    "more packed names than are read": lambda repository: write(
+        repository, "packed-refs", "".join(f"{number:040x} refs/tags/{number:050}\n" for number in range(1, 1_200))
+    ),
+}
+
+
+@pytest.mark.parametrize("prepare", LEFT_TO_GIT.values(), ids=list(LEFT_TO_GIT))
+def test_what_the_small_files_do_not_say_plainly_is_asked_of_git(
+    repository: Path, prepare: Callable[[Path], object]
+) -> None:
+    prepare(repository)
+    assert parts_of(repository).branches is None
+    assert facts(repository) == by_git_alone(repository)
+
+
+def test_a_worktree_has_a_branch_of_its_own_and_the_names_of_all(repository: Path, tmp_path: Path) -> None:
+    git(repository, "update-ref", "refs/remotes/origin/trunk", "HEAD")
+    git(repository, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/trunk")
+    git(repository, "worktree", "add", "--quiet", "-b", "side", str(tmp_path / "side"))
+    for checkout in (repository, tmp_path / "side"):
+        assert parts_of(checkout).branches is not None
+        assert facts(checkout) == by_git_alone(checkout)
+    assert (facts(tmp_path / "side").branch, facts(tmp_path / "side").default_branch) == ("side", "trunk")
+
+
+def test_a_repository_that_git_does_not_read_has_no_branch(repository: Path) -> None:
+    git(repository, "config", "core.repositoryFormatVersion", "99")
+    assert parts_of(repository).branches is not None
+    assert facts(repository) == by_git_alone(repository) == GitFacts(roots=GitRoots(str(repository)))
+
+
+def test_two_programs_are_started_for_a_plain_repository(repository: Path, tmp_path: Path) -> None:
+    counted = stand_in(tmp_path, f"echo >> '{tmp_path / 'started'}'; exec git \"$@\"")
+    assert facts(repository, GitProgram(counted)).branch == "main"
+    assert (tmp_path / "started").read_text() == "\n\n"
 
 
 def test_what_is_not_told_by_the_deadline_is_left_out(repository: Path, tmp_path: Path) -> None:

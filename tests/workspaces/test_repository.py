@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from app.core.facts import GitRoots
 from app.workspaces.fence import Fence
+from app.workspaces.inline import InlineWorkspace
 from app.workspaces.local import LocalWorkspace
 from app.workspaces.program import GitProgram
+from app.workspaces.repository import Branches, branches_of
 from tests.reference.programs import first_commit, git
 from tests.workspaces.trees import POSIX
 
@@ -235,3 +240,23 @@ def test_a_repository_above_the_fence_is_not_seen(tmp_path: Path) -> None:
     (main / "sub").mkdir()
     assert roots(main / "sub", main / "sub") is None
     assert roots(main, main / "sub") is None
+
+
+EMPTY = InlineWorkspace({}, None, POSIX, 10_000)
+PARTS = st.sampled_from(
+    ["a", "文", "ö", "_", "0", "-", "#", "+", "=", ",", "@", ".", "..", "/", "//", "lock", "{", "~"]
+)
+NAMES = st.lists(PARTS, min_size=1, max_size=6).map("".join)
+
+
+@given(NAMES)
+def test_a_name_that_is_taken_from_head_is_one_that_git_allows(name: str) -> None:
+    head = f"ref: refs/heads/{name}\n".encode()
+    if branches_of(EMPTY, "/r/.git", head, "") == Branches(name, None):
+        asked = ["git", "check-ref-format", f"refs/heads/{name}"]
+        assert subprocess.run(asked, check=False, capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["main", "feature/a-1.2", "größer", "user@host", "a#3"])
+def test_usual_names_are_taken_from_head(name: str) -> None:
+    assert branches_of(EMPTY, "/r/.git", f"ref: refs/heads/{name}\n".encode(), "") == Branches(name, None)
