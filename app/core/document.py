@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from app.core.frontmatter import Frontmatter, split_frontmatter
 from app.core.markdown import MarkdownReader, Mention
-from app.core.rules import globs_from
+from app.core.rules import condition, globs_from
 from app.core.tokens import utf16_length
 from app.core.units import first_units
 
@@ -60,20 +62,58 @@ class Document:
 _POINTLESS = ("The key paths has no effect here: only files in a rules folder wait for a touched file.",)
 
 
+Parse = Callable[[bytes], Document | None]
+
+
+Faults = Callable[[tuple[str, ...]], tuple[str, ...]]
+
+
+class Documents(Protocol):
+    """Where documents are kept, by the bytes of their files, and what is wrong with their patterns."""
+
+    def document(self, data: bytes, parse: Parse) -> Document | None:
+        """What ``parse`` makes of ``data``, kept from an earlier call where it is."""
+
+    def unreadable(self, globs: tuple[str, ...], find: Faults) -> tuple[str, ...]:
+        """What ``find`` finds among ``globs``, kept from an earlier call where it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class EveryDocument:
+    """Keeps all documents, as long as it lives."""
+
+    known: dict[bytes, Document | None] = field(default_factory=dict)
+    faults: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
+
+    def document(self, data: bytes, parse: Parse) -> Document | None:
+        if data not in self.known:
+            self.known[data] = parse(data)
+        return self.known[data]
+
+    def unreadable(self, globs: tuple[str, ...], find: Faults) -> tuple[str, ...]:
+        if globs not in self.faults:
+            self.faults[globs] = find(globs)
+        return self.faults[globs]
+
+
 @dataclass(frozen=True, slots=True)
 class DocumentReader:
-    """Reads documents, each content once."""
+    """Reads documents, each content once while it is kept."""
 
     markdown: MarkdownReader
-    known: dict[bytes, Document | None] = field(default_factory=dict)
+    documents: Documents = field(default_factory=EveryDocument)
 
     def read(self, data: bytes) -> Document | None:
         """The document, or None when the bytes are not text."""
-        if data not in self.known:
-            self.known[data] = None if b"\0" in data else self._parsed(data)
-        return self.known[data]
+        return self.documents.document(data, self._parsed)
 
-    def _parsed(self, data: bytes) -> Document:
+    def unreadable(self, globs: tuple[str, ...]) -> tuple[str, ...]:
+        """Those patterns of a condition that cannot be read."""
+        return self.documents.unreadable(globs, _unreadable)
+
+    def _parsed(self, data: bytes) -> Document | None:
+        if b"\0" in data:
+            return None
         raw = data.decode("utf-8", "replace").removeprefix("\ufeff")
         front = split_frontmatter(raw)
         reading = self.markdown.read(front.body)
@@ -99,6 +139,10 @@ class DocumentReader:
             advice=tuple(advice),
             rule_advice=tuple(_rule_advice(front)),
         )
+
+
+def _unreadable(globs: tuple[str, ...]) -> tuple[str, ...]:
+    return condition(globs).invalid
 
 
 def _rule_advice(front: Frontmatter) -> list[str]:

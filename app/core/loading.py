@@ -5,7 +5,7 @@ Flows: they ask, and whoever drives them answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from app.core.advice import link_in_words
@@ -38,7 +38,7 @@ class Loading:
         self.excluding: set[ExcludeGlob] = set()
         self._told: set[str] = set()
         self._rules: dict[str, list[Candidate]] = {}
-        self._conditions: dict[tuple[str, ...], Condition] = {}
+        self._conditions: dict[tuple[str, ...], Condition | None] = {}  # None: paid for, not yet needed
 
     def file(self, candidate: Candidate) -> Flow[list[MemoryFile]]:
         """The candidate and what it includes; nothing, and a row that says why, when it does not load."""
@@ -251,8 +251,7 @@ class Loading:
         for mention in _once_each(document.mentions):
             if not self._may_include(file.path, mention):
                 break
-            tried = next(targets(mention, folder, self.plan.client.home, self.plan.paths), None)
-            if tried:
+            if tried := next(targets(mention, folder, self.plan.client.home, self.plan.paths), None):
                 self.add(tried, "skipped", "includes_not_followed", parent=file.path, line=mention.line, tried=tried)
 
     def _meets(self, globs: tuple[str, ...], base: str, touched: Touched | None) -> bool:
@@ -260,16 +259,18 @@ class Loading:
         return relative is not None and self._condition(globs).met_by(relative)
 
     def _affords(self, globs: tuple[str, ...]) -> bool:
-        return globs in self._conditions or self.allowance.take_patterns(len(globs))
+        if globs not in self._conditions and self.allowance.take_patterns(len(globs)):
+            self._conditions[globs] = None
+        return globs in self._conditions
 
     def _condition(self, globs: tuple[str, ...]) -> Condition:
-        if globs not in self._conditions:
-            self._conditions[globs] = condition(globs)
-        return self._conditions[globs]
+        known = self._conditions.get(globs) or condition(globs)
+        self._conditions[globs] = known
+        return known
 
     def _withhold(self, candidate: Candidate, document: Document, base: str) -> None:
         slashed = self.plan.paths.slashed(base)
-        reason, advice = waiting(document.globs, self._condition(document.globs).invalid, slashed)
+        reason, advice = waiting(document.globs, self.plan.reader.unreadable(document.globs), slashed)
         self._tell(candidate, "withheld", reason, _sentences((*document.advice_for(is_rule=True), *advice)))
 
 
@@ -287,12 +288,11 @@ def _reported(candidate: Candidate, path: str) -> Candidate:
     return candidate if path == candidate.path else replace(candidate, path=path, tried=candidate.path)
 
 
-def _once_each(mentions: Iterable[Mention]) -> Iterator[Mention]:
-    written: set[str] = set()
+def _once_each(mentions: Iterable[Mention]) -> Iterable[Mention]:
+    first: dict[str, Mention] = {}
     for mention in mentions:
-        if mention.path not in written:
-            written.add(mention.path)
-            yield mention
+        first.setdefault(mention.path, mention)
+    return first.values()
 
 
 def _sentences(advice: tuple[str, ...]) -> str | None:

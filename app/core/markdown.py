@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -18,6 +19,10 @@ DEEPEST = 100
 """Blocks nested deeper than this are read as text: the parser is recursive."""
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
+_HEADING = re.compile(r"#{1,6}[ \t]")
+_TELLING = re.compile(r"[@<]|```|~~~|\]:")
+"""In a section without any of these there is no mention, comment, fence or definition of a link."""
+
 _MENTION = re.compile(r"(?:^|(?<=\s))@(?P<path>(?:\\ |\S)+)")
 _SPACED = re.compile(r"[^\S\r\n]+(?P<more>[^\s@]\S*\.\w+)")
 
@@ -55,8 +60,8 @@ class MarkdownReader:
         if "<!--" not in text and "@" not in text:
             return Reading(text=text)
         references: dict[str, Any] = {}
-        tokens = self._blocks.parse(text, references)
         lines: list[str] = _LINE.findall(text)
+        tokens = self._blocks_in(lines, references)
         return Reading(
             text=_without_comments(lines, tokens) if "<!--" in text else text,
             mentions=tuple(self._mentions(tokens, references)) if "@" in text else (),
@@ -64,6 +69,16 @@ class MarkdownReader:
             open_fence_line=_open_fence(lines, tokens),
             long_line=_long_line(tokens),
         )
+
+    def _blocks_in(self, lines: Sequence[str], references: dict[str, Any]) -> list[Token]:
+        """The blocks of those sections that can hold something to be told."""
+        tokens: list[Token] = []
+        for start, end in _telling(lines):
+            found = self._blocks.parse("".join(lines[start:end]), references)
+            if end < len(lines) and _runs_on(found, end - start):
+                return tokens + _moved(self._blocks.parse("".join(lines[start:]), references), start)
+            tokens += _moved(found, start)
+        return tokens
 
     def _mentions(self, tokens: Sequence[Token], references: dict[str, Any]) -> Iterator[Mention]:
         for token in tokens:
@@ -83,6 +98,36 @@ def _parser() -> MarkdownIt:
     """CommonMark with GFM's tables and deletions; escapes stay apart from text and entities stay as written."""
     parser = MarkdownIt("commonmark", {"maxNesting": DEEPEST})
     return parser.enable(["table", "strikethrough"]).disable(["text_join", "entity"])
+
+
+def _telling(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Runs of sections worth parsing, as first line and the one after the last.
+
+    A section begins with a heading after an empty line, which ends every block but an open fence or HTML.
+    """
+    starts = [at for at in range(1, len(lines)) if _HEADING.match(lines[at]) and not lines[at - 1].strip("\r\n")]
+    begun: int | None = None
+    for start, end in pairwise((0, *starts, len(lines))):
+        if any(map(_TELLING.search, lines[start:end])):
+            begun = start if begun is None else begun
+        elif begun is not None:
+            yield begun, start
+            begun = None
+    if begun is not None:
+        yield begun, len(lines)
+
+
+def _runs_on(tokens: Sequence[Token], lines: int) -> bool:
+    """Whether the last block is one that what follows may belong to, too."""
+    last = tokens[-1] if tokens else None
+    return last is not None and last.type in {"fence", "html_block"} and last.map is not None and last.map[1] >= lines
+
+
+def _moved(tokens: list[Token], lines: int) -> list[Token]:
+    for token in tokens:
+        if token.map is not None:
+            token.map = [token.map[0] + lines, token.map[1] + lines]
+    return tokens
 
 
 def _is_comment(content: str) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from app.core.facts import Content, GitFacts, GitRoots, Kind, Node
+from app.core.footprint import Footprint
 from app.core.paths import Paths
 from app.workspaces.resolving import Entry, Resolver, child, refused
 
@@ -203,6 +204,10 @@ class InlineWorkspace:
         if self._git and self._git.roots and self.roots(cwd) is None:
             return None
         return self._git
+
+    def footprint(self) -> Footprint:
+        """Empty: the files come with each request."""
+        return Footprint()
 
     def close(self) -> None:
         pass

@@ -10,6 +10,7 @@ from app.core.facts import GitFacts, Kind
 from app.core.paths import paths_for
 from app.errors import InvalidRequest, WorkspaceNotFound
 from app.workspaces.commit import MOUNT, GitWorkspace
+from app.workspaces.disk import Disk
 from app.workspaces.fence import SERVER_PATHS, Fence
 from app.workspaces.inline import InlineFile, InlineWorkspace
 from app.workspaces.local import LocalWorkspace
@@ -56,6 +57,7 @@ class Ground:
     fence: Fence
     program: GitProgram
     max_file_bytes: int
+    disk: Disk = field(default_factory=Disk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ def _open_inline(source: InlineSource, ground: Ground) -> Opened:
 
 def _open_local(source: LocalSource, ground: Ground) -> Opened:
     _require_absolute(source.cwd, absolute=SERVER_PATHS.is_absolute(source.cwd))
-    workspace = LocalWorkspace(ground.fence, SERVER_PATHS, ground.max_file_bytes, ground.program)
+    workspace = LocalWorkspace(ground.fence, SERVER_PATHS, ground.max_file_bytes, ground.program, ground.disk)
     if workspace.look(source.cwd).kind is not Kind.DIRECTORY:
         raise WorkspaceNotFound(
             f"There is no folder {source.cwd} that this service may read. "

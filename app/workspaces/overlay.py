@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from app.core.facts import Content, GitFacts, GitRoots, Kind, Node
+from app.core.footprint import Footprint
 from app.workspaces.inline import InlineFile, Tree, bounded
 from app.workspaces.resolving import Entry, Resolver, refused
 from app.workspaces.socket import Workspace
@@ -47,6 +48,10 @@ class OverlayWorkspace:
 
     def git(self, cwd: str) -> GitFacts | None:
         return self._base.git(cwd)
+
+    def footprint(self) -> Footprint | None:
+        """The base's: ``files`` come with each request."""
+        return self._base.footprint()
 
     def close(self) -> None:
         self._base.close()

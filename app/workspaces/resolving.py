@@ -83,11 +83,27 @@ class Resolver:
         self._entry = entry
         self._tells = tells
         self._known: dict[str, Node] = {}
+        self._resolved: dict[str, Node] = {}  # by the normal paths that were asked for
         self._steps_in_vain = 0
 
     def resolve(self, path: str) -> Node:
         """What stands at ``path``; ``..`` in it is text, ``..`` in a link's target goes up from the real folder."""
         normal = self._paths.normal(path)
+        known = self._resolved.get(normal)
+        if known is None:
+            known = self._resolved[normal] = self._resolve(normal)
+        return known
+
+    def _resolve(self, normal: str) -> Node:
+        folder, name = self._paths.parent(normal), self._paths.name(normal)
+        above = self._resolved.get(folder)
+        if above is None:
+            above = self._resolved[folder] = self._from_the_root(folder)
+        if above.kind is Kind.DIRECTORY and name:
+            return self._step(child(self._paths, above.real, name), ())
+        return self._from_the_root(normal)
+
+    def _from_the_root(self, normal: str) -> Node:
         root, names = split(self._paths, normal)
         return self._walk(root, names, ()) if root else Node(Kind.MISSING, normal)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from app.core.facts import Content, GitFacts, GitRoots, Node
+from app.core.footprint import Footprint
 from app.core.paths import Paths
 
 
@@ -31,6 +32,9 @@ class Workspace(Protocol):
 
     def git(self, cwd: str) -> GitFacts | None:
         """A snapshot of the repository that holds ``cwd``; None when there is none or nothing is known."""
+
+    def footprint(self) -> Footprint | None:
+        """All that was asked for so far, apart from git's snapshot; None when whether it changed cannot be told."""
 
     def close(self) -> None:
         """Let go of processes and handles. May be called twice."""

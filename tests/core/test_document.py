@@ -2,9 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.document import MOST_LINES, MOST_UNITS, DocumentReader, is_text_name, limited
+from app.core.document import MOST_LINES, MOST_UNITS, DocumentReader, EveryDocument, is_text_name, limited
 from app.core.markdown import MarkdownReader, Mention
 from app.core.tokens import utf16_length
+
+READER = MarkdownReader()
 
 
 def read(data):
@@ -40,6 +42,19 @@ def test_each_content_is_read_once():
     reader = DocumentReader(MarkdownReader())
     assert reader.read(b"@a") is reader.read(b"@a")
     assert reader.read(b"\0") is reader.read(b"\0") is None
+
+
+def test_patterns_that_cannot_be_read_are_found_once():
+    reader = DocumentReader(MarkdownReader())
+    found = reader.unreadable(("*.c", "a" * 2000))
+    assert found == ("a" * 2000,)
+    assert reader.unreadable(("*.c", "a" * 2000)) is found
+
+
+def test_readers_that_share_what_they_keep_read_each_content_once():
+    kept = EveryDocument()
+    assert DocumentReader(READER, kept).read(b"@a") is DocumentReader(READER, kept).read(b"@a")
+    assert DocumentReader(READER).read(b"@a") is not DocumentReader(READER).read(b"@a")
 
 
 def test_advice_counts_lines_from_the_top_of_the_file():

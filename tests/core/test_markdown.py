@@ -1,3 +1,4 @@
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -347,3 +348,82 @@ def test_a_line_too_long_for_the_parser_is_told_and_the_lines_around_it_are_read
 )
 def test_texts_made_to_be_slow_are_read_to_their_end(text):
     assert READER.read(text).text is not None
+
+
+LINES_OF_BLOCKS = st.sampled_from(
+    [
+        *r"""# a
+## b @h.md
+####### no
+#no
+ # in
+text
+@a.md
+see @b.md
+[x @c.md]
+[x @c.md][x]
+[x]: /y
+> q @d.md
+- i
+- i @e.md
+  more
+    code @f
+1. n
+```
+~~~~
+   ```
+> ```
+- ```
+<!-- c
+-->
+<!-- c --> @g.md
+<script>
+</script>
+<div>
+<?php
+?>
+<![CDATA[
+]]>
+===
+---
+| @t | b |
+|---|---|
+- <!-- l
+> <!-- q
+\
+<https://x@y.z>""".splitlines(),
+        *("", "", "", " ", "\t"),
+    ]
+)
+SECTIONED = st.lists(st.lists(LINES_OF_BLOCKS, max_size=5).map("\n".join), min_size=1, max_size=8).map("\n\n# n\n".join)
+
+
+@given(SECTIONED, st.sampled_from(["\n", "\r\n", "\r"]))
+@example("```\n\n# plain\n\n# a\n@a\n```\n\n# b\n@b", "\n")
+@example("<!-- c\n\n# plain\n\n# a\n@a\n-->\n\n# b\n@b", "\n")
+@example("[x @a][x]\n\n# plain\n\n# c\n[x]: /y", "\n")
+def test_a_text_read_by_its_sections_reads_as_the_whole(written, line_end):
+    text = written.replace("\n", line_end)
+    whole = READER._blocks.parse(text, defined := {})
+    read = READER._blocks_in(lines_of(text), known := {})
+    assert telling(read) == telling(whole)
+    assert known.get("references", {}).keys() == defined.get("references", {}).keys()
+
+
+def lines_of(text):
+    return re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z", text)
+
+
+def telling(tokens):
+    kinds = {"html_block", "fence"}
+    return [(one.type, one.map, one.level, one.content) for one in tokens if one.type in kinds or "@" in one.content]
+
+
+def test_sections_without_anything_to_tell_are_not_parsed():
+    text = "# A\n\n- plain\n\n# B\n\nsee @b.md\n\n# C\n\n> plain\n\n# D\n\n<!-- d\n"
+    assert [one.map for one in READER._blocks_in(lines_of(text), {}) if one.type == "heading_open"] == [
+        [4, 5],
+        [12, 13],
+    ]
+    assert lines(text) == [("b.md", 7)]
+    assert READER.read(text).open_comment_line == 15

@@ -6,11 +6,12 @@ import pytest
 
 from app.core.facts import Content, GitFacts, GitRoots, Kind
 from app.errors import GitUnavailable, InvalidRequest, WorkspaceNotFound
+from app.workspaces.disk import Disk
 from app.workspaces.fence import Fence
 from app.workspaces.inline import InlineFile, Link, Text, TreeConflictError
 from app.workspaces.opening import CommitSource, Ground, InlineSource, LocalSource, Source, open_workspace
 from app.workspaces.program import GitProgram
-from tests.workspaces.trees import LIMIT, PROGRAM, lay_in_commit
+from tests.workspaces.trees import LIMIT, PROGRAM, in_an_hour, lay_in_commit
 
 
 @pytest.fixture
@@ -136,3 +137,11 @@ def test_a_missing_git_program_matters_to_commits_only(project: Path, repository
     assert open_workspace(LocalSource(str(project)), ground).cwd == str(project)
     with pytest.raises(GitUnavailable):
         open_workspace(CommitSource(str(repository), "main"), ground)
+
+
+def test_what_one_request_read_is_kept_for_the_next(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("a")
+    ground = Ground(Fence.of([str(tmp_path)]), PROGRAM, LIMIT, Disk(1_000_000, wall=in_an_hour))
+    first, second = (open_workspace(LocalSource(str(tmp_path)), ground).workspace for _ in range(2))
+    assert first.read(f"{tmp_path}/a.md") is second.read(f"{tmp_path}/a.md")
+    assert first.footprint() is not None

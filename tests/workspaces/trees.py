@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.core.paths import Paths
 from app.workspaces.commit import GitWorkspace
+from app.workspaces.disk import Disk
 from app.workspaces.fence import Fence
 from app.workspaces.inline import Binary, Folder, InlineFile, InlineWorkspace, Link, Text
 from app.workspaces.local import LocalWorkspace
@@ -120,8 +123,23 @@ def lay_in_commit(
     git(repository, "update-ref", "refs/heads/main", commit)
 
 
-def local(folder: Path) -> LocalWorkspace:
-    return LocalWorkspace(Fence.of([str(folder)]), POSIX, LIMIT, PROGRAM)
+def local(folder: Path, disk: Disk | None = None) -> LocalWorkspace:
+    return LocalWorkspace(Fence.of([str(folder)]), POSIX, LIMIT, PROGRAM, disk)
+
+
+def in_an_hour() -> int:
+    """A clock by which everything on the disk has been left alone for long."""
+    return time.time_ns() + 3_600_000_000_000
+
+
+def pass_a_tick(folder: Path) -> None:
+    """Waits until the clock that stamps files has gone on, so that a write from now on leaves another stamp."""
+    probe = folder / ".probe"
+    probe.touch()
+    before = probe.stat().st_ctime_ns
+    while probe.stat().st_ctime_ns <= before:
+        os.utime(probe)
+    probe.unlink()
 
 
 def committed(repository: Path, ref: str = "main", mount: str = "/repo") -> GitWorkspace:
@@ -152,6 +170,17 @@ def _inline_windows(_: Path) -> Laid:
 def _local(folder: Path) -> Laid:
     lay_on_disk(FILES, folder)
     return Laid(local(folder), str(folder))
+
+
+def _local_kept(folder: Path) -> Laid:
+    """All of it is in the caches already."""
+    lay_on_disk(FILES, folder)
+    disk = Disk(1_000_000, wall=in_an_hour)
+    first = local(folder, disk)
+    for path in ("", *FILES):
+        first.read(f"{folder}/{path}")
+        first.names(f"{folder}/{path}")
+    return Laid(local(folder, disk), str(folder))
 
 
 def _commit(folder: Path) -> Laid:
@@ -201,6 +230,7 @@ KINDS: dict[str, Callable[[Path], Laid]] = {
     "inline": _inline,
     "inline_windows": _inline_windows,
     "local": _local,
+    "local_kept": _local_kept,
     "commit": _commit,
     "commit_sha256": _commit_sha256,
     "overlay_alone": _overlay_alone,

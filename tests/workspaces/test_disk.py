@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from app.core.facts import Content
+from app.workspaces.disk import SETTLING_NANOSECONDS, Disk, stamp_of
+from app.workspaces.drives import Drives
+from app.workspaces.fence import Fence
+from tests.workspaces.trees import LIMIT, in_an_hour, local, pass_a_tick
+
+ROOMY = 1_000_000
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    file = tmp_path / "a.md"
+    file.write_text("text 000")
+    return file
+
+
+def rewritten(file: Path, text: str, modified: int) -> None:
+    """In place, with the same size and time: only ctime can tell."""
+    with file.open("r+b") as opened:
+        opened.write(text.encode())
+    os.utime(file, ns=(modified, modified))
+
+
+def test_a_file_that_was_left_alone_is_read_from_the_disk_once(file: Path) -> None:
+    disk = Disk(ROOMY, wall=in_an_hour)
+    first = local(file.parent, disk).read(str(file))
+    assert first == Content(b"text 000")
+    assert local(file.parent, disk).read(str(file)) is first
+
+
+def test_a_listing_of_a_folder_that_was_left_alone_is_made_once(file: Path) -> None:
+    disk = Disk(ROOMY, wall=in_an_hour)
+    first = local(file.parent, disk).names(str(file.parent))
+    assert first == ("a.md",)
+    assert local(file.parent, disk).names(str(file.parent)) is first
+
+
+def test_nothing_that_was_touched_a_moment_ago_is_kept(file: Path) -> None:
+    disk = Disk(ROOMY)
+    assert local(file.parent, disk).read(str(file)) is not local(file.parent, disk).read(str(file))
+    assert local(file.parent, disk).names(str(file.parent)) is not local(file.parent, disk).names(str(file.parent))
+
+
+def test_nothing_is_kept_of_a_drive_that_is_not_local(file: Path) -> None:
+    disk = Disk(ROOMY, Drives("/nonexistent"), in_an_hour)
+    assert local(file.parent, disk).read(str(file)) is not local(file.parent, disk).read(str(file))
+
+
+def test_without_room_nothing_is_kept(file: Path) -> None:
+    disk = Disk(0, wall=in_an_hour)
+    assert local(file.parent, disk).read(str(file)) is not local(file.parent, disk).read(str(file))
+
+
+def test_writes_of_the_same_size_and_time_to_the_same_file_are_never_missed(file: Path) -> None:
+    disk = Disk(ROOMY)
+    modified = file.stat().st_mtime_ns
+    for number in range(500):
+        text = f"text {number:03}"
+        rewritten(file, text, modified)
+        assert local(file.parent, disk).read(str(file)) == Content(text.encode())
+
+
+def test_a_write_of_the_same_size_and_time_over_what_is_kept_is_seen(file: Path) -> None:
+    disk = Disk(ROOMY, wall=in_an_hour)
+    modified = file.stat().st_mtime_ns
+    for number in range(5):
+        text = f"text {number:03}"
+        pass_a_tick(file.parent)
+        rewritten(file, text, modified)
+        first = local(file.parent, disk).read(str(file))
+        assert first == Content(text.encode())
+        assert local(file.parent, disk).read(str(file)) is first
+
+
+def test_a_name_that_came_into_a_kept_listing_is_seen(file: Path) -> None:
+    disk = Disk(ROOMY, wall=in_an_hour)
+    assert local(file.parent, disk).names(str(file.parent)) == ("a.md",)
+    pass_a_tick(file.parent)
+    (file.parent / "b.md").touch()
+    assert local(file.parent, disk).names(str(file.parent)) == ("a.md", "b.md")
+
+
+def test_what_one_fence_had_kept_is_not_given_to_another(tmp_path: Path) -> None:
+    mine, yours = tmp_path / "mine", tmp_path / "yours"
+    mine.mkdir()
+    yours.mkdir()
+    (mine / "secret.md").write_text("secret")
+    (yours / "link.md").symlink_to(mine / "secret.md")
+    (yours / "folder").symlink_to(mine)
+    disk = Disk(ROOMY, wall=in_an_hour)
+    assert local(mine, disk).read(f"{mine}/secret.md") == Content(b"secret")
+    assert local(mine, disk).names(str(mine)) == ("secret.md",)
+    for path in (f"{mine}/secret.md", f"{yours}/link.md", f"{yours}/folder/secret.md"):
+        assert local(yours, disk).read(path) == Content(None, "outside_fence")
+    assert local(yours, disk).names(str(mine)) == ()
+    assert local(yours, disk).names(f"{yours}/folder") == ()
+
+
+def test_a_kept_file_swapped_for_a_link_to_one_outside_is_not_followed(tmp_path: Path) -> None:
+    mine, yours = tmp_path / "mine", tmp_path / "yours"
+    mine.mkdir()
+    yours.mkdir()
+    (mine / "a.md").write_text("secret")
+    (yours / "a.md").write_text("harmless")
+    disk = Disk(ROOMY, wall=in_an_hour)
+    local(mine, disk).read(f"{mine}/a.md")
+    workspace = local(yours, disk)
+    assert workspace.look(f"{yours}/a.md").real == f"{yours}/a.md"
+    (yours / "a.md").unlink()
+    (yours / "a.md").symlink_to(mine / "a.md")
+    assert workspace.read(f"{yours}/a.md") == Content(None, "unreadable")
+
+
+def test_a_kept_file_is_not_given_where_less_is_allowed(file: Path) -> None:
+    disk = Disk(ROOMY, wall=in_an_hour)
+    fence = Fence.of([str(file.parent)])
+    assert disk.read(fence, str(file), 8).content == Content(b"text 000")
+    assert disk.read(fence, str(file), 7).content == Content(None, "budget")
+
+
+def test_a_file_is_read_whole_up_to_the_limit(tmp_path: Path) -> None:
+    fence = Fence.of([str(tmp_path)])
+    for size in (0, 1, LIMIT, 9_000, 100_000):
+        (tmp_path / "a.md").write_bytes(b"x" * size)
+        assert Disk().read(fence, f"{tmp_path}/a.md", size).content == Content(b"x" * size)
+
+
+def test_a_stamp_settles_two_seconds_after_the_last_change(file: Path) -> None:
+    disk = Disk()
+    stamp = stamp_of(file.stat())
+    newest = max(stamp.modified, stamp.changed)
+    assert not disk.is_settled(stamp, str(file), newest)
+    assert not disk.is_settled(stamp, str(file), newest + SETTLING_NANOSECONDS)
+    assert disk.is_settled(stamp, str(file), newest + SETTLING_NANOSECONDS + 1)
+
+
+def test_a_file_from_the_future_does_not_settle(file: Path) -> None:
+    os.utime(file, ns=(0, in_an_hour()))
+    stamp = stamp_of(file.stat())
+    assert not Disk().is_settled(stamp, str(file), stamp.changed + 10 * SETTLING_NANOSECONDS)
+
+
+class Meddling(Drives):
+    """Changes something after it was stamped and before it is read."""
+
+    def __init__(self, change: Callable[[], object]) -> None:
+        super().__init__()
+        self._change = change
+
+    def is_local(self, device: int, path: str) -> bool:
+        self._change()
+        return True
+
+
+def test_a_file_that_changes_while_it_is_read_is_not_kept(file: Path) -> None:
+    numbers = iter(range(100, 999))
+
+    def change() -> None:
+        pass_a_tick(file.parent)
+        rewritten(file, f"text {next(numbers)}", 0)
+
+    disk = Disk(ROOMY, Meddling(change), in_an_hour)
+    fence = Fence.of([str(file.parent)])
+    assert disk.read(fence, str(file), LIMIT).content == Content(b"text 100")
+    assert disk.read(fence, str(file), LIMIT).content == Content(b"text 101")
+
+
+def test_a_folder_that_changes_while_it_is_listed_is_not_kept(file: Path) -> None:
+    numbers = iter(range(1, 9))
+
+    def change() -> None:
+        pass_a_tick(file.parent)
+        (file.parent / f"{next(numbers)}.md").touch()
+
+    disk = Disk(ROOMY, Meddling(change), in_an_hour)
+    fence = Fence.of([str(file.parent)])
+    assert disk.names(fence, str(file.parent)) == ("1.md", "a.md")
+    assert disk.names(fence, str(file.parent)) == ("1.md", "2.md", "a.md")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="such files are Linux's")
+def test_a_file_that_opens_but_does_not_read_is_unreadable() -> None:
+    assert Disk().read(Fence.of(["/proc"]), f"/proc/{os.getpid()}/mem", LIMIT).content == Content(None, "unreadable")
+
+
+def test_a_folder_is_listed_by_its_path_where_none_can_be_by_its_descriptor(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "supports_fd", set())
+    fence = Fence.of([str(file.parent)])
+    assert Disk().names(fence, str(file.parent)) == ("a.md",)
+    assert Disk().names(fence, f"{file.parent}/nothing") == ()
+
+
+def test_nothing_is_listed_that_was_swapped_for_a_file(file: Path) -> None:
+    assert Disk().names(Fence.of([str(file.parent)]), str(file)) == ()
+
+
+def test_no_descriptor_stays_open(file: Path) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for fence in (Fence.of([str(file.parent)]), Fence.of([])):
+        for path in (str(file), str(file.parent), f"{file}/nothing"):
+            Disk().read(fence, path, 3)
+            Disk().names(fence, path)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
