@@ -6,7 +6,8 @@ import hashlib
 import hmac
 import ipaddress
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -16,6 +17,14 @@ from app.wire.problems import MEDIA_TYPE, problem_bytes
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 _HOST = re.compile(r"(?:\[(?P<address>[^]]+)]|(?P<name>[^:[\]]+))(?::\d*)?")
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
+
+LONGEST_HOST = 300
+"""Bytes of a host with its port; a name of the DNS has at most 255."""
+
+MOST_KNOWN = 1024
+"""Hosts and addresses whose verdict is kept."""
+
+_WEIGHED = frozenset({b"host", b"x-api-key", b"authorization", b"content-length"})
 
 
 class Guard:
@@ -27,16 +36,17 @@ class Guard:
 
     def __init__(self, app: ASGIApp, *, hosts: Iterable[str], keys: Iterable[str], max_body_bytes: int) -> None:
         self.app = app
-        self.hosts = frozenset({*LOOPBACK_HOSTS, *(host.lower() for host in hosts)})
+        self.hosts = frozenset({*LOOPBACK_HOSTS, *(host.lower() for host in hosts)}) - {""}
         self.keys = tuple(_digest(key.encode()) for key in keys)
         self.max_body_bytes = max_body_bytes
+        self._names_us = lru_cache(MOST_KNOWN)(self._is_own_name)
+        self._is_near = lru_cache(MOST_KNOWN)(_is_loopback)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers = dict(scope["headers"])
-        problem = self._refusal(scope, headers)
+        problem = self._refusal(scope)
         if problem is not None:
             await _refuse(problem, scope, send)
             return
@@ -53,19 +63,34 @@ class Guard:
             if not started:
                 await _refuse(self._too_large(), scope, send)
 
-    def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> Problem | None:
+    def _refusal(self, scope: Scope) -> Problem | None:
         is_open = scope["path"] in OPEN_PATHS
-        named = {_host_name(value) for name, value in scope["headers"] if name == b"host"} or {""}
-        if not is_open and not named <= self.hosts:
+        headers = [header for header in scope["headers"] if header[0] in _WEIGHED]
+        if not is_open and not self._is_for_us(headers):
             return HostRefused("Call it by localhost or 127.0.0.1, or name this host in STRATA_ALLOWED_HOSTS.")
-        if not self.keys and not _is_loopback(scope.get("client")):
+        client = scope.get("client")
+        if not self.keys and client is not None and not self._is_near(client[0]):
             return CallerRefused("No API key is configured: call from the same machine, or set STRATA_API_KEYS.")
-        if self.keys and not is_open and not self._has_key(headers):
+        weighed = dict(headers)
+        if self.keys and not is_open and not self._has_key(weighed):
             return KeyMissing("Send a key as x-api-key or as Authorization: Bearer.")
-        length = headers.get(b"content-length", b"0")
+        length = weighed.get(b"content-length", b"0")
         return self._too_large() if length.isdigit() and int(length) > self.max_body_bytes else None
 
-    def _has_key(self, headers: dict[bytes, bytes]) -> bool:
+    def _is_for_us(self, headers: Sequence[tuple[bytes, bytes]]) -> bool:
+        """Of several hosts, all."""
+        named = False
+        for name, value in headers:
+            if name == b"host":
+                named = True
+                if len(value) > LONGEST_HOST or not self._names_us(value):
+                    return False
+        return named
+
+    def _is_own_name(self, host: bytes) -> bool:
+        return _host_name(host) in self.hosts
+
+    def _has_key(self, headers: Mapping[bytes, bytes]) -> bool:
         scheme, _, bearer = headers.get(b"authorization", b"").partition(b" ")
         given = headers.get(b"x-api-key") or (bearer.strip() if scheme.lower() == b"bearer" else b"")
         found = [hmac.compare_digest(_digest(given), key) for key in self.keys]
@@ -112,12 +137,9 @@ def _host_name(host: bytes) -> str:
     return (found["address"] or found["name"]) if found else ""
 
 
-def _is_loopback(client: tuple[str, int] | None) -> bool:
-    """No address: a Unix socket or an in-process caller."""
-    if client is None:
-        return True
+def _is_loopback(host: str) -> bool:
     try:
-        address = ipaddress.ip_address(client[0])
+        address = ipaddress.ip_address(host)
     except ValueError:
         return False
     mapped = getattr(address, "ipv4_mapped", None)

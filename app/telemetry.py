@@ -1,19 +1,20 @@
-"""One ASGI layer around everything: a request id and a log line for each request."""
+"""One ASGI layer around everything: a request id, a log line and figures for each request."""
 
 from __future__ import annotations
 
+import os
 import re
-import sys
 import time
 import traceback
-import uuid
-from typing import Any
 
-import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.log import Log
+from app.request_metrics import RequestMetrics
 
 _LINES_OF_A_FAULT = 6
 _ACCEPTABLE = re.compile(rb"[A-Za-z0-9._-]{1,128}")
+_BYTES_OF_AN_ID = 16
 
 
 class Telemetry:
@@ -22,9 +23,11 @@ class Telemetry:
     An unexpected error is logged by its kind and the lines it came through; what it says may be a caller's text.
     """
 
-    def __init__(self, app: ASGIApp, log: Any) -> None:
+    def __init__(self, app: ASGIApp, log: Log, metrics: RequestMetrics) -> None:
         self.app = app
         self.log = log
+        self.metrics = metrics
+        self.logs = log.takes("info")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -32,28 +35,35 @@ class Telemetry:
             return
         request_id = _request_id(scope)
         scope.setdefault("state", {})["request_id"] = request_id
-        status = 500
+        status, answered = 500, 0.0
         began = time.perf_counter()
 
         async def send_named(message: Message) -> None:
-            nonlocal status
+            nonlocal status, answered
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status, answered = message["status"], time.perf_counter()
                 message = {**message, "headers": [*message["headers"], (b"x-request-id", request_id.encode())]}
             await send(message)
 
         try:
             await self.app(scope, receive, send_named)
         finally:
-            self.log.info(
-                "request",
-                id=request_id,
-                method=scope["method"],
-                route=getattr(scope.get("route"), "path", None),
-                status=status,
-                milliseconds=round(1000 * (time.perf_counter() - began), 2),
-                **scope["state"].get("fault", {}),
-            )
+            self._tell(scope, status, began, answered)
+
+    def _tell(self, scope: Scope, status: int, began: float, answered: float) -> None:
+        ended = time.perf_counter()
+        route: str | None = getattr(scope.get("route"), "path", None)
+        self.metrics.request(route, scope["method"], status, (answered or ended) - began)
+        if self.logs:
+            state = scope["state"]
+            values = {
+                "id": state["request_id"],
+                "method": scope["method"],
+                "route": route,
+                "status": status,
+                "milliseconds": round(1000 * (ended - began), 2),
+            }
+            self.log.line("info", "request", {**values, **state["fault"]} if "fault" in state else values)
 
 
 def note_fault(scope: Scope, error: Exception) -> None:
@@ -63,18 +73,7 @@ def note_fault(scope: Scope, error: Exception) -> None:
 
 
 def _request_id(scope: Scope) -> str:
-    given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
-    return given.decode() if _ACCEPTABLE.fullmatch(given) else uuid.uuid4().hex
-
-
-def logger(level: str) -> Any:
-    """JSON lines on standard error."""
-    return structlog.wrap_logger(
-        structlog.PrintLogger(sys.stderr),
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.JSONRenderer(),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-    )
+    for name, value in scope["headers"]:
+        if name == b"x-request-id":
+            return value.decode() if _ACCEPTABLE.fullmatch(value) else os.urandom(_BYTES_OF_AN_ID).hex()
+    return os.urandom(_BYTES_OF_AN_ID).hex()

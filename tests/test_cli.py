@@ -5,10 +5,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +17,7 @@ from app.settings import Settings
 from tests.asking import CONTRACT, answered, inline, local
 from tests.reference.programs import first_commit, git
 from tests.serving import serve
-
-ROOT = Path(__file__).parents[1]
-STRATA = [sys.executable, "-c", "from app.cli import main; main()"]
+from tests.starting import failed, served, strata
 
 
 @pytest.fixture
@@ -41,47 +35,6 @@ def project(tmp_path: Path) -> Path:
     (folder / "docs.md").write_text("The docs.")
     (folder / "src" / "CLAUDE.md").write_text("Nested.")
     return folder
-
-
-def surroundings(home: Path, **more: str) -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(ROOT), **more}
-
-
-def strata(
-    home: Path, *arguments: str | bytes, given: bytes = b"", cwd: Path = ROOT, **more: str
-) -> subprocess.CompletedProcess[bytes]:
-    command = [*STRATA, *arguments]
-    return subprocess.run(
-        command, env=surroundings(home, **more), cwd=cwd, input=given, capture_output=True, check=False, timeout=60
-    )
-
-
-def failed(done: subprocess.CompletedProcess[bytes], code: int, said: str) -> None:
-    """It ended with that code, printed nothing, and said something, without a traceback."""
-    told = done.stderr.decode(errors="replace")
-    assert (done.returncode, done.stdout) == (code, b""), told
-    assert said in re.sub(r"[\s│]+", " ", told)
-    assert "Traceback" not in told
-
-
-@contextmanager
-def served(home: Path, *arguments: str, **more: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """A server in a process of its own, and its address."""
-    command = [*STRATA, "serve", "--port", "0", *arguments]
-    environment = surroundings(home, **more)
-    with subprocess.Popen(command, bufsize=0, env=environment, cwd=home, stderr=subprocess.PIPE) as process:
-        try:
-            assert process.stderr is not None
-            first = process.stderr.readline().decode()
-            found = re.fullmatch(rf"Strata {re.escape(__version__)} on (http://\S+) \(Ctrl-C ends it\)\. Try:\n", first)
-            assert found is not None, first + process.stderr.read().decode()
-            address = found[1]
-            with httpx.Client(trust_env=False, timeout=60) as client:
-                client.get(f"{address}/healthz")
-            yield address, process
-        finally:
-            if process.poll() is None:
-                process.kill()
 
 
 # strata context
@@ -407,33 +360,6 @@ def test_a_file_of_settings_that_cannot_be_used_ends_with_2(text: str | None, sa
     if text is not None:
         (home / "strata.toml").write_text(text)
     failed(strata(home, "serve", STRATA_CONFIG=str(home / "strata.toml")), 2, said)
-
-
-def test_workers_share_the_port_the_flags_and_the_file(home: Path, tmp_path: Path) -> None:
-    (tmp_path / "code").mkdir()
-    (tmp_path / "strata.toml").write_text('api_keys = ["k"]\nworkers = 1')
-    flags = ("--workers", "2", "--root", str(tmp_path / "code"), "--config", str(tmp_path / "strata.toml"))
-    with served(home, *flags, STRATA_ROOTS=str(home)) as (address, process):
-        key = {"x-api-key": "k"}
-        assert httpx.get(f"{address}/v1/models", trust_env=False).status_code == 401
-        for folder, status in ((tmp_path / "code", 200), (home, 404)):
-            body = local(folder)
-            answer = httpx.post(f"{address}/v1/context", json=body, headers=key, timeout=60, trust_env=False)
-            assert answer.status_code == status
-        process.send_signal(signal.SIGTERM)
-        _, told = process.communicate(timeout=60)
-    assert process.returncode == 0
-    assert "2 workers keep sessions of their own" in told.decode()
-    with pytest.raises(httpx.ConnectError):
-        httpx.get(f"{address}/healthz", trust_env=False)
-
-
-def test_workers_cannot_be_given_a_root_that_the_environment_cannot_hold(home: Path, tmp_path: Path) -> None:
-    root = tmp_path / f"a{os.pathsep}b"
-    root.mkdir()
-    done = strata(home, "serve", "--port", "0", "--workers", "2", "--root", str(root))
-    assert done.returncode == 2
-    assert b"several workers cannot be given a root with" in done.stderr
 
 
 @pytest.mark.parametrize("workers", ["0", "-1", "many"])

@@ -10,7 +10,7 @@ import yaml
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
-from app.cli import contract_yaml
+from app.cli.commands import contract_yaml
 from app.main import create_app
 from app.settings import Settings
 from app.wire.schema import Health, Models

@@ -234,3 +234,30 @@ def test_of_several_hosts_none_may_be_another() -> None:
     hosts = [(b"host", b"evil.example"), (b"host", b"localhost")]
     assert called_from(("127.0.0.1", 5), headers=hosts)[0]["status"] == 421
     assert called_from(("127.0.0.1", 5), headers=[(b"host", b"localhost")] * 2)[0]["status"] == 204
+
+
+def test_a_host_must_be_named() -> None:
+    assert called_from(("127.0.0.1", 5), headers=[])[0]["status"] == 421
+
+
+def test_a_host_longer_than_any_name_is_refused() -> None:
+    headers = [(b"host", b"localhost:" + b"0" * 400)]
+    assert called_from(("127.0.0.1", 5), headers=headers)[0]["status"] == 421
+
+
+def test_a_verdict_does_not_change_when_it_is_asked_for_again() -> None:
+    guard = Guard(takes_everything, hosts=("a.example",), keys=(), max_body_bytes=1)
+    callers = [("127.0.0.1", b"a.example"), ("10.0.0.1", b"a.example"), ("127.0.0.1", b"b.example")]
+
+    async def statuses() -> list[int]:
+        sent: list[Message] = []
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        for client, host in callers * 2:
+            scope = {"type": "http", "path": "/", "headers": [(b"host", host)], "client": (client, 1)}
+            await guard(scope, takes_everything, send)
+        return [message["status"] for message in sent if message["type"] == "http.response.start"]
+
+    assert asyncio.run(statuses()) == [204, 403, 421] * 2

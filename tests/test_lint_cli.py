@@ -10,7 +10,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner, Result
 
-from app.cli import cli
+from app.cli.commands import cli
 from app.wire.lints import MOST_REQUESTS
 from tests.test_lint import PRICES, STATIC, linted, turn
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from app.main import build_app, build_contexts, create_app
 from app.settings import Settings
+from app.stores.process import ProcessStore
 from app.stores.sessions import Sessions
 from app.stores.socket import Held
 from tests.asking import inline, local, refused
@@ -99,8 +101,7 @@ def test_nothing_of_what_a_caller_sends_is_logged(capsys: pytest.CaptureFixture[
     assert [secret for secret in (*SECRETS, str(tmp_path)) if secret in written] == []
 
 
-@dataclass
-class FailingStore:
+class FailingStore(ProcessStore):
     async def load(self, key: str) -> Held:
         raise LookupError(f"sk-secret of {HOME}: my words {key}")
 
@@ -109,7 +110,7 @@ def test_of_an_unexpected_error_its_kind_and_its_lines_are_logged_and_not_what_i
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     settings = Settings(roots=())
-    contexts = replace(build_contexts(settings), sessions=Sessions(FailingStore(), "v"))
+    contexts = replace(build_contexts(settings), sessions=Sessions(FailingStore(1, 1, 1, time.monotonic), "v"))
     with serve(build_app(settings, contexts)) as address:
         body = inline(session_id="private")
         answer = httpx.post(f"{address}/v1/context", json=body, headers={"x-request-id": "r"}, trust_env=False)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 from contextlib import suppress
-from typing import Any
 
 import typer
-import uvicorn
-from uvicorn.supervisors import Multiprocess
 
 from app import __version__
-from app.cli.asking import INVALID, failed
-from app.main import create_app
+from app.cli.asking import failed
+from app.cli.server import Server
+from app.cli.workers import NOT_SERVING, Workers
+from app.main import CannotStartError, create_app
 from app.settings import Settings
 
-NOT_SERVING = 1
 LONGEST_QUEUE = 2048
 """Connections that wait to be taken."""
 
@@ -42,46 +41,27 @@ def announce(settings: Settings, port: int) -> None:
     for folder in settings.roots:
         if not folder.is_dir():
             typer.echo(f"strata: the root {folder} is no folder: nothing is read from it", err=True)
-    if settings.workers > 1:
+    if settings.workers > 1 and settings.redis_url is None:
         typer.echo(
             f"strata: {settings.workers} workers keep sessions of their own: a session that another worker began is "
-            "new to the one that is asked. Use one worker where sessions matter.",
+            "new to the one that is asked. Set STRATA_REDIS_URL, or use one worker, where sessions matter.",
             err=True,
         )
 
 
 def serve_here(settings: Settings, listening: socket.socket) -> None:
-    server = uvicorn.Server(_uvicorn(create_app(settings)))
+    try:
+        app = create_app(settings)
+    except CannotStartError as error:
+        raise failed(str(error), NOT_SERVING) from error
+    announce(settings, listening.getsockname()[1])
+    gc.freeze()  # what was built until now stays, and need not be looked through again
     with suppress(KeyboardInterrupt):  # the server has ended by then
-        server.run(sockets=[listening])
+        Server(app).run(sockets=[listening])
 
 
-def serve_in_workers(settings: Settings, given: dict[str, Any], listening: socket.socket) -> None:
-    """Each worker builds its own application, from the environment: what the flags said goes there first."""
-    os.environ.update(_environment(given))
-    Multiprocess(_uvicorn("app.main:create_app", settings.workers), sockets=[listening]).run()
-
-
-def _uvicorn(app: Any, workers: int = 1) -> uvicorn.Config:
-    return uvicorn.Config(
-        app,
-        factory=isinstance(app, str),
-        workers=workers,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=10,
-        ws="none",
-    )
-
-
-def _environment(given: dict[str, Any]) -> dict[str, str]:
-    roots = [str(root) for root in given.get("roots", ())]
-    unfit = next((root for root in roots if os.pathsep in root), None)
-    if unfit is not None:
-        raise failed(f"several workers cannot be given a root with {os.pathsep} in it: {unfit}", INVALID)
-    named = {name: str(value) for name, value in given.items() if name != "roots"}
-    if roots:
-        named["roots"] = os.pathsep.join(roots)
-    return {f"STRATA_{name.upper()}": value for name, value in named.items()}
+def serve_in_workers(settings: Settings, listening: socket.socket) -> None:
+    port = listening.getsockname()[1]
+    code = Workers(settings, listening).serve(lambda: announce(settings, port))
+    if code:
+        raise typer.Exit(code)

@@ -12,4 +12,4 @@ from app.core.models import ModelTable
 def load_models() -> ModelTable:
     """The table of ``models.yaml``. A fresh value at every call: whoever builds the service keeps it."""
     text = files("app.data").joinpath("models.yaml").read_text(encoding="utf-8")
-    return ModelTable.from_rows(yaml.safe_load(text))
+    return ModelTable.from_rows(yaml.load(text, Loader=yaml.CSafeLoader))

@@ -1,0 +1,64 @@
+"""How many requests there were, and how long they took, for Prometheus."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+"""Upper bounds of the histogram, in seconds."""
+
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+OTHER = "other"
+"""The label of any other method: a caller can make up many."""
+
+NO_ROUTE = "none"
+"""The label of what no route has answered."""
+
+LABELS = ("route", "method", "status")
+
+
+@dataclass(slots=True)
+class _Row:
+    """``counts``: between the bounds, and one beyond the last."""
+
+    counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
+    seconds: float = 0
+
+
+class RequestMetrics(Collector):
+    """Rows by route template, method and class of status; none of them is a caller's word."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._rows: dict[tuple[str, str, int], _Row] = {}
+        registry.register(self)
+
+    def request(self, route: str | None, method: str, status: int, seconds: float) -> None:
+        """``route``: the template of the one that answered. ``seconds``: until the answer began."""
+        key = (route or NO_ROUTE, method if method in METHODS else OTHER, status // 100)
+        row = self._rows.get(key)
+        if row is None:
+            row = self._rows[key] = _Row()
+        row.counts[bisect_left(BOUNDS, seconds)] += 1
+        row.seconds += seconds
+
+    def collect(self) -> Iterator[Metric]:
+        requests = CounterMetricFamily("strata_requests", "Requests that were answered.", labels=LABELS)
+        durations = HistogramMetricFamily("strata_request_seconds", "Seconds until an answer began.", labels=LABELS)
+        for (route, method, status), row in sorted(self._rows.items()):
+            labels = (route, method, f"{status}xx")
+            requests.add_metric(labels, sum(row.counts))
+            durations.add_metric(labels, _buckets(row.counts), row.seconds)
+        yield requests
+        yield durations
+
+
+def _buckets(counts: list[int]) -> list[tuple[str, float]]:
+    bounds = (*(str(float(bound)) for bound in BOUNDS), "+Inf")
+    return list(zip(bounds, accumulate(counts), strict=True))
