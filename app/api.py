@@ -19,14 +19,14 @@ from app.carrying import (
     JsonAnswer,
     betas_of,
     body_of,
-    context_values,
+    context_sent,
     json_answer,
     off_loop,
     parsed_body,
     problem_answers,
     require_json,
 )
-from app.context import Answer, Contexts
+from app.context import Contexts
 from app.core.costs import Prices
 from app.core.models import ModelTable
 from app.errors import (
@@ -41,15 +41,16 @@ from app.presence import CallerGoneError
 from app.scanning import Scans
 from app.telemetry import note_fault
 from app.tokens import Tokens
+from app.warm import Warm
 from app.wire import schema
-from app.wire.answers import attachments_answer, to_bytes, tokens_answer
+from app.wire.answers import attachments_answer, tokens_answer
 from app.wire.base import Strict
 from app.wire.compactions import CompactionReport, CompactionRequest
 from app.wire.counts import TokensRequest, TokensResult, tokens_ask
 from app.wire.lints import LintAnswer, LintRequest, lint_answer, linted
 from app.wire.parsing import parsed
 from app.wire.problems import MEDIA_TYPE, problem_bytes
-from app.wire.requests import ContextRequest, Server, to_ask
+from app.wire.requests import ContextRequest, Server, asked_as
 from app.wire.scans import ScanAnswer, ScanRequest, scan_answer
 from app.wire.touches import AttachmentsRequest, touches_ask
 
@@ -69,7 +70,14 @@ class NameTakenError(ValueError):
 
 
 def routes(
-    contexts: Contexts, scans: Scans, models: ModelTable, prices: Prices, version: str, *, server: Callable[[], Server]
+    contexts: Contexts,
+    warm: Warm,
+    scans: Scans,
+    *,
+    models: ModelTable,
+    prices: Prices,
+    version: str,
+    server: Callable[[], Server],
 ) -> APIRouter:
     """The contract's routes, over what `main` has built."""
     tokens = Tokens(contexts.known, contexts.sessions, contexts.reckoning)
@@ -86,10 +94,8 @@ def routes(
         """Assembles the context of one model call: system blocks, CLAUDE.md message, tokens and compaction state."""
         require_json(request)
         body, betas, key = await request.body(), betas_of(request), request.headers.get(UPSTREAM_KEY)
-        ask = await off_loop(lambda: to_ask(parsed(ContextRequest, body), server(), betas, key), len(body))
-        answer = await contexts.answer(ask)
-        values, content = await asyncio.to_thread(_written, answer)
-        return JsonAnswer(content, headers={"etag": f'"{values["digest"]}"'})
+        ask = await off_loop(lambda: asked_as(body, server(), betas, key), len(body))
+        return await context_sent(request, await contexts.answer(ask), warm)
 
     @router.post(
         "/v1/attachments",
@@ -167,11 +173,6 @@ def routes(
         return json_answer({"status": status, "version": version, "checks": {"store": ready}}, 200 if ready else 503)
 
     return router
-
-
-def _written(answer: Answer) -> tuple[dict[str, Any], bytes]:
-    values = context_values(answer)
-    return values, to_bytes(values)
 
 
 def _model_row(model: Any) -> dict[str, Any]:

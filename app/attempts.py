@@ -90,7 +90,7 @@ class SessionAttempts:
         saved = await self.sessions.save(lease.session, replace(ended, compacting_until=None), held)
         if saved and held.remembered is not None:
             self._moved(held.remembered.attempts, ended.attempts)
-        return saved
+        return bool(saved)
 
     async def report(self, session: str, report: CompactionReport) -> Reported:
         """Raises SessionNotFound."""

@@ -15,13 +15,17 @@ from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
 from app.context import Answer
-from app.encoding import coding_for, compressed, refuses_identity, tag_in
+from app.encoding import coding_for, compressed, refuses_identity, tag_among, tag_in
 from app.errors import UnsupportedMediaType
+from app.warm import Warm
 from app.wire.answers import context_answer, to_bytes
 from app.wire.parsing import Model, parsed
 from app.wire.problems import MEDIA_TYPE
 
 T = TypeVar("T")
+
+WARM_KEY = "warm_key"
+"""Where the layer in front leaves the key of a request for its route, in the scope's state."""
 
 UPSTREAM_KEY = "x-upstream-api-key"
 """The header with the caller's own key of the Messages API."""
@@ -52,11 +56,20 @@ class JsonAnswer(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.headers.add_vary_header("accept-encoding")
+        if scope["method"] == "GET" and (known := self._known_to(scope)):
+            headers = {"etag": known, "vary": self.headers["vary"]}
+            await Response(status_code=304, headers=headers)(scope, receive, send)
+            return
         accepted = Headers(scope=scope).getlist("accept-encoding")
         coding = coding_for(accepted)
         if coding and scope["method"] != "HEAD" and self._is_worth_it(accepted):
             await self._compress(coding)
         await super().__call__(scope, receive, send)
+
+    def _known_to(self, scope: Scope) -> str | None:
+        """The tag under which the caller has this answer already."""
+        wanted, tag = Headers(scope=scope).getlist("if-none-match"), self.headers.get("etag")
+        return tag_among(wanted, tag) if wanted and tag else None
 
     def _is_worth_it(self, accepted: list[str]) -> bool:
         return len(self.body) >= WORTH_COMPRESSING or (bool(self.body) and refuses_identity(accepted))
@@ -68,6 +81,21 @@ class JsonAnswer(Response):
         self.headers["content-length"] = str(len(self.body))
         if tag := self.headers.get("etag"):
             self.headers["etag"] = tag_in(coding, tag)
+
+
+async def context_sent(request: Request, answer: Answer, warm: Warm) -> Response:
+    """The answer in bytes, kept for the next one who asks the same."""
+    values, content = await asyncio.to_thread(_written, answer)
+    tag = f'"{values["digest"]}"'
+    key = request.scope.get("state", {}).get(WARM_KEY)
+    if key is not None:
+        warm.keep(key, content, tag, answer.repeats)
+    return JsonAnswer(content, headers={"etag": tag})
+
+
+def _written(answer: Answer) -> tuple[dict[str, Any], bytes]:
+    values = context_values(answer)
+    return values, to_bytes(values)
 
 
 def context_values(answer: Answer) -> dict[str, Any]:

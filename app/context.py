@@ -3,30 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from weakref import WeakValueDictionary
 
-from app.core.assembly import Assembly, asked, assemble
+from app.core.assembly import Assembly, assemble
 from app.core.attachments import Attached
 from app.core.facts import Client, Notice
+from app.core.footprint import Footprint
 from app.core.gathered import Facts
-from app.core.late import is_prompt
 from app.core.memory import Memory
 from app.core.remembered import Remembered
-from app.core.sections import SESSION_GUIDANCE, SYSTEM_CONTEXT, uses_default_prompt
-from app.core.tools import tool_names
 from app.errors import InvalidRequest, WorkspaceNotFound
 from app.gather import Known, Wanted, gather, gather_attachments
+from app.recall import (
+    Recalled,
+    Repeats,
+    footing,
+    fresh,
+    identity_of,
+    kept_notices,
+    left,
+    may_keep,
+    moved_notices,
+    recalled,
+    repeats,
+    wanted,
+)
 from app.reckoning import Reckoning, Route
 from app.stores.sessions import Sessions
 from app.stores.socket import Held
 from app.upstream import Upstream
 from app.wire.requests import Ask
+from app.workspaces.footprints import Footprints
 from app.workspaces.inline import TreeConflictError
-from app.workspaces.opening import CommitSource, Ground, InlineSource, Opened, Source, open_workspace
+from app.workspaces.opening import CommitSource, Ground, Opened, Source, open_workspace
 from app.workspaces.socket import Workspace
 
 
@@ -42,9 +54,12 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
+    """``repeats`` None: the same request may have another answer at any time."""
+
     assembly: Assembly
     session: Session
     notices: tuple[Notice, ...] = ()
+    repeats: Repeats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +71,32 @@ class AttachmentsAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class _Turn:
+    """A turn before it is written: from ``before`` the session comes to ``left``; ``footing`` is what it stands on."""
+
+    recalled: Recalled
+    before: Remembered
+    needed: Wanted
+    assembly: Assembly
+    left: Remembered
+    footing: Footprint | None
+
+    def answer(self, ask: Ask, version: int, *, alone: bool, lasts: bool) -> Answer:
+        """``version`` is the session's, from now on. ``lasts``: the next turn finds the session as this one did."""
+        answer = _answered(ask, self.recalled, self.assembly)
+        if self.footing is None or not repeats(ask, self.assembly, looked_at_git=self.needed.git):
+            return answer
+        return replace(answer, repeats=Repeats(self.footing, ask.session_id, version, alone, lasts))
+
+
+@dataclass(frozen=True, slots=True)
 class Contexts:
     """Answers requests for contexts and attachments."""
 
     ground: Ground
     known: Known
     sessions: Sessions
+    footprints: Footprints
     reckoning: Reckoning
     upstream: Upstream
     turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
@@ -70,6 +105,7 @@ class Contexts:
         """Once, when nothing is asked any more."""
         await self.reckoning.close()
         await self.upstream.close()
+        await self.sessions.close()
 
     async def answer(self, ask: Ask) -> Answer:
         """Raises the problems of opening a workspace."""
@@ -84,16 +120,23 @@ class Contexts:
         tally, notices = await self.reckoning.exact(assembly.tally, assembly.request, route)
         return replace(answer, assembly=replace(assembly, tally=tally), notices=(*answer.notices, *notices))
 
+    async def look(self, ask: Ask) -> Answer:
+        """What a turn would be answered with now. The session is not written."""
+        async with self._opened(ask) as (settled, workspace), self._alone(ask):
+            answer = await self._seen(settled, workspace)
+        return await self.exactly(ask, answer)
+
     async def gathered_anew(self, ask: Ask) -> tuple[Facts, Remembered]:
         """The facts of a conversation that begins, and a session that has had none. Nothing is kept."""
         async with self._opened(ask) as (settled, workspace):
-            fresh = _fresh(_identity(settled), settled)
-            facts = await gather(workspace, settled.request, self.known, _wanted(settled, fresh))
-        return replace(facts, started=self.known.now() if ask.session_id else None), fresh
+            begun = fresh(identity_of(settled), settled)
+            facts = await gather(workspace, settled.request, self.known, wanted(settled, begun, keeps=False))
+        started = self.known.now() if ask.session_id else None
+        return replace(facts, started=started), replace(begun, footprint=workspace.footprint())
 
     def begun_anew(self, ask: Ask, assembly: Assembly) -> Answer:
         """The answer that a conversation begins with in a session that goes on."""
-        return _answered(ask, Held(1, assembly.remember), assembly, moved=False)
+        return _answered(ask, Recalled(Held(1, assembly.remember), assembly.remember, moved=False), assembly)
 
     async def attachments(self, ask: Ask) -> AttachmentsAnswer:
         """What the touched files bring and this session has not had; the caller puts it into the conversation."""
@@ -111,9 +154,23 @@ class Contexts:
 
     async def _turn(self, ask: Ask, workspace: Workspace) -> Answer:
         """Recall, gather, assemble, remember; again when another process wrote the session first."""
-        identity = _identity(ask)
         async with self._alone(ask):
-            return await self._turn_of(ask, workspace, identity)
+            while True:
+                turn = await self._assembled(ask, workspace)
+                version = await self.sessions.save(ask.session_id, turn.left, turn.recalled.held)
+                if version:
+                    lasts = ask.session_id is None or turn.left.asks_again(turn.recalled.held.remembered)
+                    answer = turn.answer(ask, version, alone=self._is_alone(ask), lasts=lasts)
+                    told = self.sessions.notices(ask.session_id, turn.left)
+                    return replace(answer, notices=(*answer.notices, *told))
+
+    async def _seen(self, ask: Ask, workspace: Workspace) -> Answer:
+        turn = await self._assembled(ask, workspace)
+        answer = turn.answer(ask, turn.recalled.held.version, alone=self._is_alone(ask), lasts=True)
+        return replace(answer, notices=(*answer.notices, *self.sessions.notices(ask.session_id, turn.left)))
+
+    def _is_alone(self, ask: Ask) -> bool:
+        return ask.session_id is not None and self.sessions.alone
 
     @asynccontextmanager
     async def _alone(self, ask: Ask) -> AsyncIterator[None]:
@@ -122,48 +179,54 @@ class Contexts:
         async with turn:
             yield
 
-    async def _turn_of(self, ask: Ask, workspace: Workspace, identity: str) -> Answer:
-        while True:
-            held, recalled, moved = await self._recalled(ask, identity)
-            remembered = recalled.resumed(ask.request.messages)
-            facts = await gather(workspace, ask.request, self.known, _wanted(ask, remembered))
-            started = self.known.now() if ask.session_id else None
-            assembly = await asyncio.to_thread(assemble, replace(facts, started=started), remembered)
-            kept = _kept(ask, assembly)
-            kept = kept if ask.is_sent else replace(kept, turn=remembered.turn)
-            if await self.sessions.save(ask.session_id, kept, held):
-                answer = _answered(ask, held, assembly, moved=moved)
-                return replace(answer, notices=(*answer.notices, *self.sessions.notices(ask.session_id, kept)))
+    async def _assembled(self, ask: Ask, workspace: Workspace) -> _Turn:
+        found = await self._recalled(ask)
+        remembered, keeps = await self._kept(ask, found.remembered.resumed(ask.request.messages))
+        needed = wanted(ask, remembered, keeps=keeps)
+        facts = await gather(workspace, ask.request, self.known, needed)
+        facts = replace(facts, started=self.known.now() if ask.session_id else None)
+        assembly, read = await asyncio.to_thread(lambda: (assemble(facts, remembered), workspace.footprint()))
+        after = left(ask, remembered, assembly, read, keeps=keeps)
+        return _Turn(found, remembered, needed, assembly, after, footing(ask, after, read, keeps=keeps))
+
+    async def _kept(self, ask: Ask, remembered: Remembered) -> tuple[Remembered, bool]:
+        """The session, and whether the memory that it has read is what there is to read."""
+        if not may_keep(ask, remembered):
+            return remembered, False
+        if ask.freshness == "session":
+            return remembered, True
+        footprint = await self.renewed(remembered.footprint)
+        return replace(remembered, footprint=footprint), footprint is not None
+
+    async def renewed(self, footprint: Footprint | None) -> Footprint | None:
+        """None: what was read has changed, or that cannot be told. Else the footprint to go on with."""
+        if footprint is None:
+            return None
+        if footprint.settled and self.footprints.is_local(footprint):
+            return self.footprints.renewed(footprint)
+        return await asyncio.to_thread(self.footprints.renewed, footprint)
 
     async def _touch(self, ask: Ask, workspace: Workspace) -> AttachmentsAnswer:
-        identity = _identity(ask)
         async with self._alone(ask):
-            return await self._touch_of(ask, workspace, identity)
+            while True:
+                answer = await self._touch_of(ask, workspace)
+                if answer is not None:
+                    return answer
 
-    async def _touch_of(self, ask: Ask, workspace: Workspace, identity: str) -> AttachmentsAnswer:
-        while True:
-            held, remembered, moved = await self._recalled(ask, identity)
-            found = await gather_attachments(workspace, ask.request, self.known, _wanted(ask, remembered))
-            memory, attached = found
-            delivered = (*remembered.delivered, *(file.real for file in attached.files))
-            kept = replace(remembered, delivered=delivered)
-            if await self.sessions.save(ask.session_id, kept, held):
-                session = Session(ask.session_id, held.remembered is None or moved, 0, 0)
-                notices = (*_moved_notices(moved=moved), *self.sessions.notices(ask.session_id, kept))
-                return AttachmentsAnswer(memory, attached, session, notices)
+    async def _touch_of(self, ask: Ask, workspace: Workspace) -> AttachmentsAnswer | None:
+        found = await self._recalled(ask)
+        remembered, keeps = await self._kept(ask, found.remembered)
+        needed = wanted(ask, remembered, keeps=keeps)
+        memory, attached = await gather_attachments(workspace, ask.request, self.known, needed)
+        delivered = (*found.remembered.delivered, *(file.real for file in attached.files))
+        kept = replace(remembered, footprint=found.remembered.footprint, delivered=delivered)
+        if not await self.sessions.save(ask.session_id, kept, found.held):
+            return None
+        notices = (*moved_notices(moved=found.moved), *self.sessions.notices(ask.session_id, kept))
+        return AttachmentsAnswer(memory, attached, Session(ask.session_id, found.is_new, 0, 0), notices)
 
-    async def _recalled(self, ask: Ask, identity: str) -> tuple[Held, Remembered, bool]:
-        """What the store holds, what of it counts for this workspace, and whether it was another's."""
-        held = await self.sessions.load(ask.session_id)
-        stored = held.remembered and held.remembered.of(_boundary(ask))
-        moved = stored is not None and stored.workspace != identity
-        fresh = _fresh(identity, ask)
-        remembered = fresh if stored is None or moved else stored
-        if stored is not None and not moved and _is_compacted(ask, stored):
-            remembered = stored.begun_anew(fresh)
-        if not remembered.date:
-            remembered = replace(remembered.begun_anew(fresh), delivered=remembered.delivered)
-        return held, remembered.rewound(len(ask.request.messages)), moved
+    async def _recalled(self, ask: Ask) -> Recalled:
+        return recalled(ask, await self.sessions.load(ask.session_id), identity_of(ask))
 
 
 def open_source(source: Source, ground: Ground) -> Opened:
@@ -198,84 +261,11 @@ def _settled(client: Client, opened: Opened) -> Client:
     )
 
 
-def _identity(ask: Ask) -> str:
-    """Which workspace a session belongs to: nobody else's text may continue it."""
-    client, source = ask.request.client, ask.source
-    named = [type(source).__name__, client.cwd, client.home, client.config_dir, getattr(source, "repository", None)]
-    return hashlib.sha256(repr(named).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _fresh(identity: str, ask: Ask) -> Remembered:
-    date = ask.request.date
-    return Remembered(identity, date, {"date": date}, files=_files_digest(ask), boundary=_boundary(ask))
-
-
-def _boundary(ask: Ask) -> str:
-    """Which compaction the conversation goes on from: after another one memory is read again. Empty: none."""
-    last = next((message for message in reversed(ask.request.messages) if message.boundary), None)
-    return hashlib.sha256(repr(last.content).encode("utf-8", "surrogatepass")).hexdigest() if last else ""
-
-
-def _is_compacted(ask: Ask, remembered: Remembered) -> bool:
-    return _boundary(ask) not in {"", remembered.boundary}
-
-
-def _files_digest(ask: Ask) -> str:
-    """Of the files that came with the request; empty without any."""
-    files = sorted((path, repr(file)) for path, file in ask.source.files.items())
-    return hashlib.sha256(repr(files).encode("utf-8", "surrogatepass")).hexdigest() if files else ""
-
-
-def _wanted(ask: Ask, remembered: Remembered) -> Wanted:
-    keeps = ask.freshness == "session" and remembered.asked in {"", asked(ask.request)}
-    return Wanted(
-        git=uses_default_prompt(ask.request.prompt) and _looks_at_git(ask, remembered),
-        configuration=remembered.configuration if remembered.asked in {"", asked(ask.request)} else None,
-        style=remembered.style,
-        memory=remembered.memory if keeps else None,
-        delivered=remembered.delivered,
-        skills=SESSION_GUIDANCE not in remembered.sections or remembered.tools != tool_names(ask.request.tools),
-    )
-
-
-def _looks_at_git(ask: Ask, remembered: Remembered) -> bool:
-    """Once a session, whenever the caller says what it knows, and when the user speaks in a session that validates."""
-    if SYSTEM_CONTEXT.name not in remembered.sections or isinstance(ask.source, InlineSource):
-        return True
-    return ask.freshness != "session" and is_prompt(ask.request.messages)
-
-
-def _kept(ask: Ask, assembly: Assembly) -> Remembered:
-    remember = assembly.remember
-    return remember if ask.freshness == "session" else replace(remember, files=_files_digest(ask))
-
-
-def _answered(ask: Ask, held: Held, assembly: Assembly, *, moved: bool) -> Answer:
+def _answered(ask: Ask, found: Recalled, assembly: Assembly) -> Answer:
     cached = [element for element in assembly.prompt.elements if element.kind == "cached"]
     hits = sum(1 for element in cached if element.origin == "remembered")
-    notices = [*_moved_notices(moved=moved), *_kept_notices(ask, held, moved=moved)]
+    notices = [*moved_notices(moved=found.moved), *kept_notices(ask, found.held, moved=found.moved)]
     if ask.request.provider != "anthropic" and ask.request.model != assembly.facts.wire_model:
         message = f"The alias was sent as {assembly.facts.wire_model}: give the id that this provider uses."
         notices.append(Notice("alias_for_provider", message, "model"))
-    session = Session(ask.session_id, held.remembered is None or moved, hits, len(cached) - hits)
-    return Answer(assembly, session, tuple(notices))
-
-
-def _moved_notices(*, moved: bool) -> tuple[Notice, ...]:
-    if not moved:
-        return ()
-    message = "This session belonged to another workspace: it was started again. Use one session for one workspace."
-    return (Notice("session_workspace_changed", message, "session_id"),)
-
-
-def _kept_notices(ask: Ask, held: Held, *, moved: bool) -> tuple[Notice, ...]:
-    """A word when the files sent are not those that the session's memory was read from."""
-    before = held.remembered
-    begun = before is not None and before.begun
-    renewed = moved or ask.freshness != "session" or not begun or (before is not None and _is_compacted(ask, before))
-    if renewed or before is None or before.files == _files_digest(ask):
-        return ()
-    message = (
-        "The files sent differ from those of the session's first turn, whose memory is kept: use freshness validate."
-    )
-    return (Notice("session_memory_kept", message, "workspace.files"),)
+    return Answer(assembly, Session(ask.session_id, found.is_new, hits, len(cached) - hits), tuple(notices))

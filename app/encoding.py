@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 import zstandard
 
@@ -15,6 +16,12 @@ IDENTITY = "identity"
 ANY = "*"
 SPELLINGS = {"x-gzip": "gzip"}
 """Other names of a coding, which mean the same."""
+
+KEPT_CODING = "zstd"
+"""In which this service keeps what it may need again."""
+
+MOST_KNOWN = 256
+"""Spellings of a header whose meaning is remembered."""
 
 ZSTD_LEVEL = 3
 GZIP_LEVEL = 6
@@ -27,10 +34,7 @@ def coding_for(accepted: Sequence[str]) -> str | None:
 
     The highest weight wins; then a coding that was named over one that only ``*`` covers; then the order of `CODINGS`.
     """
-    weights = _weights(accepted)
-    best = max(CODINGS, key=lambda coding: (_weight(weights, coding), coding in weights))
-    weight = _weight(weights, best)
-    return best if weight > 0 and weight >= _weight(weights, IDENTITY) else None
+    return _coding_for(",".join(accepted))
 
 
 def refuses_identity(accepted: Sequence[str]) -> bool:
@@ -46,9 +50,28 @@ def compressed(content: bytes, coding: str) -> bytes:
     return gzip.compress(content, GZIP_LEVEL, mtime=0)
 
 
+def decompressed(content: bytes) -> bytes:
+    """What was compressed in the coding for keeping."""
+    return zstandard.ZstdDecompressor().decompress(content)
+
+
 def tag_in(coding: str, tag: str) -> str:
     """A strong tag of the content in this coding: other bytes need another tag."""
     return f'{tag[:-1]}-{coding}"'
+
+
+def tag_among(wanted: Sequence[str], tag: str) -> str | None:
+    """The tag that a caller with these ``If-None-Match`` headers has of the content tagged ``tag``, in any coding."""
+    given = {one.strip().removeprefix("W/") for one in ",".join(wanted).split(",")}
+    return next((one for one in (tag, *(tag_in(coding, tag) for coding in CODINGS)) if {one, ANY} & given), None)
+
+
+@lru_cache(MOST_KNOWN)
+def _coding_for(accepted: str) -> str | None:
+    weights = _weights((accepted,))
+    best = max(CODINGS, key=lambda coding: (_weight(weights, coding), coding in weights))
+    weight = _weight(weights, best)
+    return best if weight > 0 and weight >= _weight(weights, IDENTITY) else None
 
 
 def _weight(weights: dict[str, float], coding: str) -> float:

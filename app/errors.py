@@ -69,6 +69,18 @@ class SessionNotFound(Problem):
     title = "There is no such session"
 
 
+class NothingAsked(Problem):
+    status = 404
+    type = "nothing-asked"
+    title = "The session has asked for nothing yet"
+
+
+class TooManyListeners(Problem):
+    status = 503
+    type = "too-many-listeners"
+    title = "Too many listen to events"
+
+
 class BreakerOpen(Problem):
     status = 409
     type = "breaker-open"

@@ -13,7 +13,7 @@ from app.core.attachments import Attached, attach
 from app.core.candidates import Plan
 from app.core.configuration import Configuration, configuration
 from app.core.costs import Prices
-from app.core.document import DocumentReader
+from app.core.document import DocumentReader, Documents, EveryDocument
 from app.core.facts import Content, GitFacts, Kind, Node, Notice, OutputStyle, Request, Skills
 from app.core.flow import Answer, Flow, Look, Question, Read, look
 from app.core.gathered import Facts
@@ -48,7 +48,7 @@ class Known:
     """What this process knows whatever the workspace: built once, by `main`.
 
     ``clock`` is for deadlines; ``now`` is one that all processes share; ``cool_down`` is of the breaker. All are in
-    seconds.
+    seconds. ``documents`` None: each request parses its own.
     """
 
     models: ModelTable
@@ -61,6 +61,7 @@ class Known:
     prices: Prices = field(default_factory=Prices)
     cool_down: float = 0.0
     window_override: int | None = None
+    documents: Documents | None = None
 
     def deadline(self) -> Callable[[], bool]:
         """Says whether the time of a request that begins now is over."""
@@ -186,7 +187,7 @@ def _plan(answers: Answers, request: Request, known: Known, wanted: Wanted) -> P
         client=replace(request.client, additional_directories=tuple(dict.fromkeys((*given, *more)))),
         paths=paths,
         options=request.memory,
-        reader=DocumentReader(known.markdown),
+        reader=DocumentReader(known.markdown, known.documents or EveryDocument()),
         roots=roots,
         sources=request.setting_sources,
         configuration=configured,

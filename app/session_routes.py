@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from fastapi import APIRouter, Request, Response
 
-from app.carrying import AsSent, json_answer, parsed_body, problem_answers, require_json
+from app.carrying import (
+    UPSTREAM_KEY,
+    AsSent,
+    context_sent,
+    json_answer,
+    off_loop,
+    parsed_body,
+    problem_answers,
+    require_json,
+)
+from app.context import Contexts
 from app.errors import InvalidRequest
 from app.session_states import SessionStates
+from app.warm import Warm
+from app.wire import schema
+from app.wire.requests import Server, asked_again
 from app.wire.sessions import ClearAnswer, ClearRequest, HeldSession, clear_answer, session_answer
 
 LONGEST_NAME = 128
@@ -17,7 +33,7 @@ CLEAR_BODY = {
 }
 
 
-def session_routes(states: SessionStates) -> APIRouter:
+def session_routes(states: SessionStates, contexts: Contexts, warm: Warm, *, server: Callable[[], Server]) -> APIRouter:
     """A part of the contract's routes, over what `main` has built."""
     router = APIRouter(responses=problem_answers(401, 403, 421, 500), route_class=AsSent, tags=["sessions"])
 
@@ -25,6 +41,18 @@ def session_routes(states: SessionStates) -> APIRouter:
     async def tell_session(session_id: str) -> Response:
         """What the session holds: names, sizes and digests, no texts."""
         return json_answer(session_answer(await states.standing(_named(session_id))))
+
+    @router.get(
+        "/v1/sessions/{session_id}/context",
+        response_model=schema.ContextAnswer,
+        responses={304: {"description": "It is what If-None-Match names"}, **problem_answers(404, 422, 503)},
+    )
+    async def tell_context(session_id: str, request: Request) -> Response:
+        """What the session last asked for, assembled as it would be now. The session stays as it is."""
+        last = await states.last_request(_named(session_id))
+        key = request.headers.get(UPSTREAM_KEY)
+        ask = await off_loop(lambda: asked_again(last, server(), key), len(last.body))
+        return await context_sent(request, await contexts.look(replace(ask, is_sent=False)), warm)
 
     @router.delete(
         "/v1/sessions/{session_id}",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass
 
-from app.core.remembered import Emptying, Remembered
-from app.errors import SessionNotFound
+from app.core.remembered import Emptying, LastRequest, Remembered
+from app.errors import NothingAsked, SessionNotFound
 from app.gather import Known
 from app.stores.sessions import Sessions
 from app.stores.socket import Held
@@ -32,6 +32,13 @@ class SessionStates:
             _moment(remembered.attempts.opened_at),
             _moment(turn.sent.started if turn else None),
         )
+
+    async def last_request(self, session: str) -> LastRequest:
+        """Raises SessionNotFound, or NothingAsked."""
+        _, remembered = await self._held(session)
+        if remembered.request is None:
+            raise NothingAsked("Send POST /v1/context with this session_id first: that is what is assembled again.")
+        return remembered.request
 
     async def empty(self, session: str, reason: Emptying) -> Emptied:
         """Raises SessionNotFound."""

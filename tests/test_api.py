@@ -437,6 +437,9 @@ class FailingStore:
     async def forget(self, key: str) -> bool:
         raise RuntimeError(SECRET + key)
 
+    async def close(self) -> None:
+        """It holds nothing."""
+
     async def ready(self) -> bool:
         return False
 

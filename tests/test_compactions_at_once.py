@@ -18,11 +18,11 @@ from app.errors import CompactingAlready
 from app.main import build_contexts, compactions
 from app.metrics import Metrics
 from app.settings import Settings
-from app.stores.socket import Held, Store
 from app.wire.compactions import CompactionAsk, CompactionRequest, compaction_ask
 from app.wire.requests import Server
 from tests.asking import bare
 from tests.compacting import KEY, LONG, Watch, asking, talk, timed
+from tests.passing import Passing
 from tests.standin.server import Failure, Hold, StandIn
 
 SERVER = Server("linux", None, "2026-11-30")
@@ -147,28 +147,18 @@ def test_a_lease_that_ran_out_holds_nobody_back_and_its_run_keeps_nothing(upstre
 
 
 @dataclass
-class Contested:
+class Contested(Passing):
     """A store in which another process writes once between each of the next loads and saves."""
 
-    store: Store
     contests: int = 0
 
-    async def load(self, key: str) -> Held:
-        return await self.store.load(key)
-
-    async def save(self, key: str, remembered: Remembered, version: int) -> bool:
+    async def save(self, key: str, remembered: Remembered, version: int) -> int:
         if self.contests:
             self.contests -= 1
             held = await self.store.load(key)
             assert held.remembered is not None
             await self.store.save(key, replace(held.remembered, files="another's"), held.version)
         return await self.store.save(key, remembered, version)
-
-    async def forget(self, key: str) -> bool:
-        return await self.store.forget(key)
-
-    async def ready(self) -> bool:
-        return await self.store.ready()
 
 
 @pytest.mark.parametrize(("reply", "failures"), [("Understood.", 0), (LONG * 18, 1)])

@@ -10,6 +10,7 @@ from app.core.calibration import Calibration
 from app.core.compaction import Attempts
 from app.core.configuration import Configuration
 from app.core.facts import Message, OutputStyle
+from app.core.footprint import Footprint
 from app.core.late import Late
 from app.core.memory import Memory
 from app.core.previous import Turn
@@ -20,17 +21,26 @@ Emptying = Literal["clear", "compact"]
 
 
 @dataclass(frozen=True, slots=True)
+class LastRequest:
+    """A session's last request as it was sent: its body, compressed with zstd, and the beta values beside it."""
+
+    body: bytes = field(repr=False)
+    betas: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Remembered:
     """One session's state. ``workspace`` says which workspace it belongs to.
 
     ``date`` is when it began, empty before its first turn; ``model`` is the last one it ran on, empty before the first;
     ``told`` is what its first messages say of what may change, by subject; ``style`` the style that was asked for and
     what was found; ``delivered`` are real paths of attachments; ``files`` is a digest of the files that came with the
-    turn on which memory was read; ``boundary`` is a digest of the last compaction's summary.
+    turn on which memory was read, ``footprint`` is what it was read from on a disk, None where that cannot be told;
+    ``boundary`` is a digest of the last compaction's summary.
 
-    Of the last turn: ``asked`` are its memory options, ``tools`` the names of its tools, ``layout`` its layout and
-    ``turn`` its request as the prompt cache sees it. ``attempts`` are those to compact; ``calibrations`` are what usage
-    said of estimates, by generation of tokenizer.
+    Of the last turn: ``request`` is what the caller sent, ``asked`` are its memory options, ``tools`` the names of its
+    tools, ``layout`` its layout and ``turn`` its request as the prompt cache sees it. ``attempts`` are those to
+    compact; ``calibrations`` are what usage said of estimates, by generation of tokenizer.
 
     Of compaction: ``replaced`` is the session before one, until it is known whether its answer was taken up;
     ``compacting_until`` is until when one may be under way, by the clock that all processes share; ``threshold`` and
@@ -48,7 +58,9 @@ class Remembered:
     delivered: tuple[str, ...] = ()
     late: tuple[Late, ...] = ()
     files: str = ""
+    footprint: Footprint | None = None
     boundary: str = ""
+    request: LastRequest | None = None
     asked: str = ""
     tools: frozenset[str] | None = None
     layout: str = ""
@@ -74,6 +86,7 @@ class Remembered:
         """``fresh`` with what outlives a conversation: what was learned, attempted and last sent."""
         return replace(
             fresh,
+            request=self.request,
             turn=self.turn,
             replaced=self.replaced,
             attempts=self.attempts,
@@ -92,6 +105,13 @@ class Remembered:
             return replace(anew, turn=None, replaced=None)
         return replace(anew, threshold=self.threshold, fixed=self.fixed)
 
+    def asks_again(self, before: Remembered | None) -> bool:
+        """Whether the next turn that asks the same finds what this one found: ``before``, the session a turn ago.
+
+        Moments and stamps may differ: neither is in an answer.
+        """
+        return before is not None and _lasting(self) == _lasting(before)
+
     def alone(self) -> Remembered:
         """Without what it replaced."""
         return replace(self, replaced=None)
@@ -102,6 +122,7 @@ class Remembered:
             return self
         return replace(
             self.replaced,
+            request=self.request,
             attempts=self.attempts,
             calibrations=self.calibrations,
             compacting_until=self.compacting_until,
@@ -125,3 +146,9 @@ class Remembered:
             late=tuple(one for one in self.late if one not in gone),
             delivered=tuple(real for real in self.delivered if real not in {one.real for one in gone}),
         )
+
+
+def _lasting(one: Remembered) -> Remembered:
+    """Without what differs from turn to turn although nothing changed."""
+    turn = one.turn and replace(one.turn, comparison=None, sent=replace(one.turn.sent, started=None))
+    return replace(one, turn=turn, footprint=None)

@@ -8,7 +8,6 @@ from itertools import chain
 from typing import Any
 
 from app.core.prefix import Segment
-from app.core.remembered import Remembered
 from app.core.sent import Sent
 
 ROUNDING = 16
@@ -25,8 +24,11 @@ WIDEST = 4
 """Bytes of a name that is not the segment's place, and of each of its characters, at most."""
 
 
-def weight(remembered: Remembered) -> int:
-    """Bytes of all that it refers to. What it holds twice counts once; what sessions share counts in each."""
+def weight(remembered: object) -> int:
+    """Bytes of all that a session, or a part of one, refers to.
+
+    What it holds twice counts once; what sessions share counts in each.
+    """
     seen: set[int] = set()
     waiting: list[Any] = [remembered]
     total = 0

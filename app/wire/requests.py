@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, Field
 
 from app.core import facts
+from app.core.remembered import LastRequest
+from app.encoding import KEPT_CODING, compressed, decompressed
 from app.wire.base import Strict
 from app.wire.descriptor import AbsolutePath, Path, Workspace
 from app.wire.messages import Message, core_message
@@ -162,7 +165,8 @@ class Ask:
     """A request in the core's words, with where its workspace is and which session it belongs to.
 
     ``upstream_key`` is the caller's own key of the API: it is used and not kept. ``is_sent`` False: what is assembled
-    goes into another request, so that the next one is not compared with it.
+    goes into another request, so that the next one is not compared with it. ``sent_as`` is the request as it came,
+    for a session to ask it again; ``files`` is a digest of the files that came with it, empty without any.
     """
 
     source: Source
@@ -170,7 +174,9 @@ class Ask:
     session_id: str | None
     freshness: Freshness
     region: str | None = None
+    files: str = ""
     is_sent: bool = True
+    sent_as: LastRequest | None = field(default=None, repr=False)
     upstream_key: str | None = field(default=None, repr=False)
 
 
@@ -209,9 +215,31 @@ def to_ask(body: ContextRequest, server: Server, betas: Sequence[str], upstream_
         ),
         session_id=body.session_id,
         freshness=body.freshness or ("session" if body.session_id else "validate"),
+        files=files_digest(body.workspace.files),
         region=body.region,
         upstream_key=upstream_key,
     )
+
+
+def asked_as(body: bytes, server: Server, betas: Sequence[str], upstream_key: str | None = None) -> Ask:
+    """A body as it was sent. That of a session can be asked again.
+
+    Raises NotJson or InvalidRequest.
+    """
+    ask = to_ask(parse_context_request(body), server, betas, upstream_key)
+    sent_as = LastRequest(compressed(body, KEPT_CODING), tuple(betas)) if ask.session_id else None
+    return replace(ask, sent_as=sent_as)
+
+
+def asked_again(last: LastRequest, server: Server, upstream_key: str | None = None) -> Ask:
+    """What a session asked for last."""
+    return asked_as(decompressed(last.body), server, last.betas, upstream_key)
+
+
+def files_digest(files: Mapping[str, object]) -> str:
+    """The same for the same files in any order; empty without any."""
+    written = sorted((path, repr(file)) for path, file in files.items())
+    return hashlib.sha256(repr(written).encode("utf-8", "surrogatepass")).hexdigest() if written else ""
 
 
 def given_parameters(body: BaseModel) -> dict[str, Any]:

@@ -9,7 +9,18 @@ from pydantic import Field
 from app.core import facts
 from app.wire.base import Strict
 from app.wire.descriptor import Workspace
-from app.wire.requests import MOST_TOUCHED, Agent, Ask, Memory, Server, SessionId, SettingSources, Touch, core_memory
+from app.wire.requests import (
+    MOST_TOUCHED,
+    Agent,
+    Ask,
+    Memory,
+    Server,
+    SessionId,
+    SettingSources,
+    Touch,
+    core_memory,
+    files_digest,
+)
 
 
 class AttachmentsRequest(Strict):
@@ -37,4 +48,5 @@ def touches_ask(body: AttachmentsRequest, server: Server) -> Ask:
         ),
         session_id=body.session_id,
         freshness="session" if body.session_id else "validate",
+        files=files_digest(body.workspace.files),
     )

@@ -1,5 +1,10 @@
+from dataclasses import replace
+
+from app.core.footprint import Footprint
 from app.core.late import Late
-from app.core.remembered import Remembered
+from app.core.previous import Turn
+from app.core.remembered import LastRequest, Remembered
+from app.core.sent import Sent
 
 DATE_CHANGE = Late(3, "date_change", "text", subject="date", state="2026-12-01")
 ATTACHMENT = Late(5, "attachment:/p/a.md", "text", real="/p/a.md")
@@ -38,3 +43,22 @@ def test_a_conversation_taken_back_forgets_what_stood_behind_that_place():
 def test_a_conversation_that_still_holds_all_forgets_nothing():
     assert SESSION.rewound(5) is SESSION
     assert SESSION.rewound(0) is SESSION
+
+
+def test_a_session_asks_again_when_only_moments_and_stamps_differ():
+    turn = Turn(Sent("m", "e", (), 0, started=1.0), 1, 2)
+    before = replace(SESSION, turn=turn)
+    later = replace(turn, sent=replace(turn.sent, started=9.0), comparison=None)
+    assert replace(before, turn=later, footprint=Footprint()).asks_again(before)
+    assert SESSION.asks_again(SESSION)
+    assert not before.asks_again(SESSION)
+    assert not before.asks_again(None)
+    assert not replace(before, turn=replace(turn, messages=2)).asks_again(before)
+
+
+def test_what_was_asked_last_outlives_a_conversation_and_a_compaction_that_was_not_taken_up():
+    last = LastRequest(b"body", ("beta",))
+    asked = replace(SESSION, request=last)
+    assert asked.emptied("clear").request == asked.emptied("compact").request == last
+    assert asked.begun_anew(Remembered("w", "d")).request == last
+    assert replace(asked, replaced=SESSION, boundary="b").of("").request == last
