@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, generate_latest
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from app.core.budget import BreakerState
 from app.core.compaction import Trigger
 
 MEDIA_TYPE = CONTENT_TYPE_LATEST
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFigures:
+    """Of the session store, since this process began. ``sessions`` and ``bytes`` are what this process holds now.
+
+    ``failures`` are calls that failed, by kind; ``written_back`` sessions that the store had lost or missed;
+    ``diverged`` those that another process wrote while this one went on alone; ``lost_races`` writes that came second;
+    ``unreadable`` values that nobody could read.
+    """
+
+    sessions: int = 0
+    bytes: int = 0
+    reachable: bool = True
+    failures: Mapping[str, int] = field(default_factory=dict)
+    written_back: int = 0
+    diverged: int = 0
+    lost_races: int = 0
+    unreadable: int = 0
 
 
 class Metrics:
@@ -25,6 +49,20 @@ class Metrics:
             ("state",),
             registry=registry,
         )
+        self._listeners = Gauge("strata_event_listeners", "Streams of events that are open.", registry=registry)
+        self._events = Counter("strata_events", "Events told of sessions, by kind.", ("event",), registry=registry)
+        self._dropped = Counter(
+            "strata_event_listeners_dropped", "Readers of events that were dropped.", ("reason",), registry=registry
+        )
+
+    def listeners(self, open_now: int) -> None:
+        self._listeners.set(open_now)
+
+    def event(self, name: str) -> None:
+        self._events.labels(name).inc()
+
+    def dropped(self, reason: str) -> None:
+        self._dropped.labels(reason).inc()
 
     def compaction(self, trigger: Trigger, outcome: str) -> None:
         """``outcome``: ``ok``, ``aborted``, ``failed``, or the reason of a failure."""
@@ -34,6 +72,43 @@ class Metrics:
         if before != after:
             self._moves.labels(after).inc()
 
+    def store(self, figures: Callable[[], StoreFigures]) -> None:
+        """Tells those of the session store too, as they are whenever somebody asks."""
+        self._registry.register(_StoreCollector(figures))
+
     def written(self) -> bytes:
         """All figures in Prometheus' text format."""
         return generate_latest(self._registry)
+
+
+class _StoreCollector(Collector):
+    def __init__(self, figures: Callable[[], StoreFigures]) -> None:
+        self._figures = figures
+
+    def describe(self) -> Iterator[Metric]:
+        return _families(StoreFigures())
+
+    def collect(self) -> Iterator[Metric]:
+        return _families(self._figures())
+
+
+def _families(now: StoreFigures) -> Iterator[Metric]:
+    yield _gauge("sessions", "Sessions that this process holds in memory.", now.sessions)
+    yield _gauge("session_bytes", "Bytes of the sessions that this process holds.", now.bytes)
+    yield _gauge("store_reachable", "1 while the session store can be reached.", int(now.reachable))
+    failed = CounterMetricFamily("strata_store_failures", "Calls of the store that failed.", labels=("kind",))
+    for kind, times in sorted(now.failures.items()):
+        failed.add_metric([kind], times)
+    yield failed
+    yield _counter("sessions_written_back", "Sessions that the store had lost or missed.", now.written_back)
+    yield _counter("sessions_diverged", "Sessions that went on elsewhere while alone here.", now.diverged)
+    yield _counter("store_lost_races", "Writes of sessions that came second.", now.lost_races)
+    yield _counter("store_unreadable", "Values in the store that could not be read.", now.unreadable)
+
+
+def _gauge(name: str, told: str, value: int) -> Metric:
+    return GaugeMetricFamily(f"strata_{name}", told, value)
+
+
+def _counter(name: str, told: str, value: int) -> Metric:
+    return CounterMetricFamily(f"strata_{name}", told, value)

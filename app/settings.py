@@ -11,7 +11,7 @@ import tomllib
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import (
@@ -28,13 +28,21 @@ from app.data.tables import load_models
 
 CONFIG = "STRATA_CONFIG"
 DAY = 24 * 3600
-OTHER_VARIABLES = frozenset({"STRATA_CONFIG", "STRATA_VENV", "STRATA_REDIS_URL"})
-"""Variables that are no settings of this version: the file's place, the scripts' environment, what is to come."""
+OTHER_VARIABLES = frozenset({"STRATA_CONFIG", "STRATA_VENV"})
+"""Variables that are no settings: the file's place, the scripts' environment."""
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+(?:/[\x21-\x7e]*)?")
 _EXPONENT = re.compile(r"[0-9]+(?:\.[0-9]+)?[eE]\+?[0-9]{1,2}")
+
+_PRINTABLE = re.compile(r"[\x21-\x7e]+")
+_DATABASE = re.compile(r"/?|/[0-9]{1,9}")
+_REDIS_OPTIONS = {
+    "redis": frozenset({"db"}),
+    "rediss": frozenset({"db", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_cert_reqs", "ssl_check_hostname"}),
+    "unix": frozenset({"db", "password"}),
+}
 
 _PLATFORMS: dict[str, Platform] = {"darwin": "macos", "win32": "windows"}
 
@@ -88,12 +96,23 @@ class Settings(BaseSettings):
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = ()
     max_body_bytes: Annotated[int, Field(ge=1)] = 32 * 1024 * 1024
     max_file_bytes: Annotated[int, Field(ge=1)] = 1024 * 1024
+    max_file_cache_bytes: Annotated[int, Field(ge=0)] = 64 * 1024 * 1024
+    max_document_cache_bytes: Annotated[int, Field(ge=0)] = 64 * 1024 * 1024
     max_memory_bytes: Annotated[int, Field(ge=1)] = 16 * 1024 * 1024
     max_rules: Annotated[int, Field(ge=1)] = 5_000
     max_includes: Annotated[int, Field(ge=1)] = 1_000
     max_sessions: Annotated[int, Field(ge=1)] = 10_000
     max_session_bytes: Annotated[int, Field(ge=1)] = 512 * 1024 * 1024
+    max_warm_bytes: Annotated[int, Field(ge=0)] = 128 * 1024 * 1024
+    warm_seconds: Annotated[float, Field(ge=0, le=60)] = 10
     session_idle_seconds: Annotated[float, Field(gt=0)] = 12 * 3600
+    heartbeat_seconds: Annotated[float, Field(gt=0, le=DAY)] = 15
+    watched_seconds: Annotated[float, Field(gt=0, le=DAY)] = 5
+    polled_seconds: Annotated[float, Field(gt=0, le=DAY)] = 1
+    max_listeners: Annotated[int, Field(ge=1)] = 1_000
+    max_session_listeners: Annotated[int, Field(ge=1)] = 16
+    redis_url: str | None = Field(default=None, repr=False)
+    redis_seconds: Annotated[float, Field(gt=0, le=60)] = 0.25
     request_seconds: Annotated[float, Field(gt=0)] = 20
     git_timeout_seconds: Annotated[float, Field(gt=0)] = 5
     max_context_tokens: Annotated[int, Field(ge=1)] | None = None
@@ -133,6 +152,18 @@ class Settings(BaseSettings):
         if not plain or parts.query or parts.fragment:
             raise ValueError("write an address such as https://gateway.example/anthropic, without ? and #")
         return value.rstrip("/") if value else None
+
+    @field_validator("redis_url")
+    @classmethod
+    def _is_a_redis(cls, value: str | None) -> str | None:
+        if not value or not value.strip():
+            return None
+        if not _is_redis_address(value.strip()):
+            raise ValueError(
+                "write redis://HOST:6379/0, rediss:// for TLS, or unix:///PATH; in a name or password write other "
+                "characters than letters and digits as %XX"
+            )
+        return value.strip()
 
     @field_validator("anthropic_api_key")
     @classmethod
@@ -197,6 +228,22 @@ class Settings(BaseSettings):
         file = os.environ.get(CONFIG)
         written = (InitSettingsSource(settings_cls, _written_in(file)),) if file else ()
         return (init_settings, env_settings, *written)
+
+
+def _is_redis_address(value: str) -> bool:
+    """Whether it says where a Redis is, with no options but those that are for an address to say."""
+    try:
+        parts = urlsplit(value)
+        options = parse_qs(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
+        port = parts.port
+    except ValueError:
+        return False
+    known = parts.scheme in _REDIS_OPTIONS and options.keys() <= _REDIS_OPTIONS[parts.scheme]
+    numbered = all(one.isascii() and one.isdigit() for one in options.get("db", ()))
+    plain = _PRINTABLE.fullmatch(value) and "#" not in value and known and numbered
+    if parts.scheme == "unix":
+        return bool(plain and len(parts.path) > 1 and parts.hostname is None)
+    return bool(plain and parts.hostname and port != 0 and _DATABASE.fullmatch(parts.path))
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

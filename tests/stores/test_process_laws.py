@@ -12,7 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from app.core.remembered import Remembered
 from app.core.weight import weight
-from app.stores.process import ENTRY, ProcessStore
+from app.stores.process import ProcessStore
+from app.stores.shelf import ENTRY
 from app.stores.socket import Held
 
 KEYS = st.sampled_from("abcde")
@@ -90,7 +91,7 @@ class Stores(RuleBasedStateMachine):
     def go_on(self, key: str, size: int) -> None:
         before = self.model.there(key)
         assert self.loop.run(self.store.save(key, session(size), before.version))
-        assert (self.store.notices(session(size)) != ()) == (heavy(session(size)) > self.model.most_bytes)
+        assert (self.store.notices(key, session(size)) != ()) == (heavy(session(size)) > self.model.most_bytes)
         self.model.write(key, Held(self.fresh_version(key, session(size)), session(size)))
 
     def fresh_version(self, key: str, one: Remembered) -> int:
