@@ -12,11 +12,12 @@ from app.core.candidates import MemoryFile
 from app.core.configuration import Configuration
 from app.core.excludes import ExcludeGlob
 from app.core.facts import Notice, OutputStyle
+from app.core.footprint import FileMark, FolderMark, Footprint, Stamp
 from app.core.late import Late
 from app.core.levels import LEVELS
 from app.core.memory import Memory
 from app.core.previous import Turn
-from app.core.remembered import Remembered
+from app.core.remembered import LastRequest, Remembered
 from app.core.report import Row
 from app.core.sent import lightened, sent
 from app.core.tokens import Part
@@ -41,6 +42,19 @@ TURNS = st.builds(
     REQUESTS,
     st.integers(0, 99),
 )
+STAMP = Stamp(1, 2, 3, 4, 5)
+STAMPS = st.builds(Stamp, *[st.integers(0, 2**62)] * 5)
+MARKED = st.builds(FileMark, TEXTS, STAMPS, st.booleans(), st.none() | TEXTS)
+WHATS = st.sampled_from(["absent", "directory", "file"]) | TEXTS
+FOLDERS = st.builds(
+    FolderMark,
+    TEXTS,
+    STAMPS,
+    st.booleans(),
+    st.lists(st.tuples(TEXTS, WHATS), max_size=5).map(tuple),
+    st.none() | st.lists(TEXTS, max_size=5).map(tuple),
+)
+FOOTPRINTS = st.builds(Footprint, st.lists(MARKED, max_size=5).map(tuple), st.lists(FOLDERS, max_size=5).map(tuple))
 SESSIONS = st.builds(
     Remembered,
     workspace=TEXTS,
@@ -52,6 +66,8 @@ SESSIONS = st.builds(
     late=st.lists(st.builds(Late, st.integers(0, 9), TEXTS, TEXTS), max_size=3).map(tuple),
     tools=st.none() | st.frozensets(TEXTS, max_size=3),
     turn=st.none() | TURNS,
+    footprint=st.none() | FOOTPRINTS,
+    request=st.none() | st.builds(LastRequest, st.binary(), st.lists(TEXTS, max_size=2).map(tuple)),
     fixed=st.lists(st.builds(Part, TEXTS, st.integers(0, 9_999)), max_size=3).map(tuple),
 )
 
@@ -91,6 +107,8 @@ LOADED = {
     "delivered": lambda long: ("/p/a.md", long),
     "late": lambda long: (Late(0, "part", long),),
     "files": lambda long: long,
+    "footprint": lambda long: Footprint((FileMark(long, STAMP, settled=True, sha256=None),)),
+    "request": lambda long: LastRequest(long.encode()),
     "boundary": lambda long: long,
     "asked": lambda long: long,
     "tools": lambda long: frozenset({long}),
@@ -123,6 +141,19 @@ def test_a_long_text_counts_wherever_it_stands(name):
 )
 def test_all_that_memory_holds_counts(memory):
     assert weight(replace(FRESH, memory=memory)) > SIZE
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        FolderMark(LONG, STAMP, True, ()),
+        FolderMark("/p", STAMP, True, ((LONG, "absent"),)),
+        FolderMark("/p", STAMP, True, (("a", f"link:{LONG}"),)),
+        FolderMark("/p", STAMP, True, (), (LONG,)),
+    ],
+)
+def test_all_that_a_footprint_holds_counts(folder):
+    assert weight(replace(FRESH, footprint=Footprint((), (folder,)))) > SIZE
 
 
 @pytest.mark.parametrize(
