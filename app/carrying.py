@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.context import Answer
 from app.encoding import coding_for, compressed, refuses_identity, tag_among, tag_in
-from app.errors import UnsupportedMediaType
+from app.errors import InvalidRequest, UnsupportedMediaType
 from app.warm import Warm
 from app.wire.answers import context_answer, to_bytes
 from app.wire.parsing import Model, parsed
@@ -29,6 +29,9 @@ WARM_KEY = "warm_key"
 
 UPSTREAM_KEY = "x-upstream-api-key"
 """The header with the caller's own key of the Messages API."""
+
+LONGEST_NAME = 128
+"""Characters of a session's id."""
 
 LARGE_BODY = 64 * 1024
 """Bodies and answers beyond this many bytes are parsed and written on a worker thread."""
@@ -116,6 +119,13 @@ def require_json(request: Request) -> None:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json" and not media_type.endswith("+json"):
         raise UnsupportedMediaType("Send the body as JSON with the header content-type: application/json.")
+
+
+def named(session: str) -> str:
+    """The session's id, as a path names it. Raises InvalidRequest."""
+    if len(session) > LONGEST_NAME:
+        raise InvalidRequest(f"A session's id has at most {LONGEST_NAME} characters: send it as it was given.")
+    return session
 
 
 async def parsed_body(model: type[Model], body: bytes) -> Model:

@@ -202,7 +202,7 @@ class Contexts:
         """None: what was read has changed, or that cannot be told. Else the footprint to go on with."""
         if footprint is None:
             return None
-        if footprint.settled and self.footprints.is_local(footprint):
+        if self.footprints.is_quick(footprint):
             return self.footprints.renewed(footprint)
         return await asyncio.to_thread(self.footprints.renewed, footprint)
 

@@ -95,9 +95,10 @@ class Answers:
         if self.expired():
             raise TookTooLong("The workspace took too long to read: make it smaller, or raise STRATA_REQUEST_SECONDS.")
         with self.lock:
-            if question not in self.given:
-                self.given[question] = self._asked(question)
-            return self.given[question]
+            answer = self.given.get(question)
+            if answer is None:
+                answer = self.given[question] = self._asked(question)
+            return answer
 
     def _asked(self, question: Question) -> Node | Content | tuple[str, ...]:
         if isinstance(question, Look):
@@ -146,7 +147,7 @@ async def gather(workspace: Workspace, request: Request, known: Known, wanted: W
         cool_down=known.cool_down,
         notices=(
             *await asyncio.to_thread(_absent_notices, answers, plan),
-            *model_notices(request.model, model, known.models.nearest(request.model)),
+            *model_notices(request.model, model, known.models),
             *notices,
             *told,
         ),
@@ -249,11 +250,11 @@ def _absent_notices(answers: Answers, plan: Plan) -> tuple[Notice, ...]:
     )
 
 
-def model_notices(spelling: str, model: Model, meant: str | None) -> tuple[Notice, ...]:
-    """A word on a model that is not in the table; ``meant`` is one that is spelt almost alike."""
+def model_notices(spelling: str, model: Model, models: ModelTable) -> tuple[Notice, ...]:
+    """A word on a model that is not in the table, with one that is spelt almost alike."""
     if model.known:
         return ()
-    window = model.client_window
+    window, meant = model.client_window, models.nearest(spelling)
     like = f" Did you mean {meant}?" if meant else ""
     message = f"The model {spelling} is not in the table: the default row is used, a window of {window:,} tokens.{like}"
     return (Notice("unknown_model", message, "model"),)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib import import_module
 from typing import Any
 
 from fastapi import FastAPI
@@ -26,22 +28,37 @@ from app.core.models import ModelTable
 from app.counting import Counting
 from app.data.tables import load_models
 from app.data.texts import load_prose
+from app.disk_checks import DiskChecks
+from app.documentation import Documentation, document
+from app.event_routes import event_routes
 from app.gather import Known
 from app.guard import Guard
+from app.hub import Hub, Rhythm, Room
+from app.log import standard_error_log
+from app.looking import Looks
 from app.metrics import Metrics
 from app.reckoning import Reckoning
+from app.request_metrics import RequestMetrics
 from app.scanning import Scans
 from app.session_routes import session_routes
 from app.session_states import SessionStates
 from app.settings import Settings
 from app.stores.process import ProcessStore
 from app.stores.sessions import Sessions
+from app.stores.socket import Store
 from app.summarizing import Summaries
-from app.telemetry import Telemetry, logger
+from app.telemetry import Telemetry
 from app.upstream import Upstream
+from app.warm import Warm
+from app.warm_layer import WarmLayer
+from app.watching import Watchers
 from app.wire.descriptor import MANAGED_DIRS
 from app.wire.requests import Server
+from app.workspaces.caches import Documents
+from app.workspaces.containment import Proven
+from app.workspaces.disk import Disk
 from app.workspaces.fence import Fence
+from app.workspaces.footprints import Footprints
 from app.workspaces.opening import Ground
 from app.workspaces.program import GitProgram
 
@@ -49,6 +66,10 @@ DESCRIPTION = (
     "A workspace goes in; system blocks with cache scopes, the CLAUDE.md message, and token and compaction state come "
     "out, ready for messages.create."
 )
+
+
+class CannotStartError(RuntimeError):
+    """What the settings ask for is not here, such as an extra that was not installed."""
 
 
 def prices_of(settings: Settings, models: ModelTable) -> Prices:
@@ -67,18 +88,47 @@ def upstream_of(settings: Settings) -> Upstream:
     )
 
 
+def store_of(settings: Settings) -> Store:
+    """Where sessions are remembered: in this process, or also in Redis.
+
+    Raises:
+        CannotStartError: the extra for Redis is not installed.
+    """
+    most, most_bytes, idle = settings.max_sessions, settings.max_session_bytes, settings.session_idle_seconds
+    if settings.redis_url is None:
+        return ProcessStore(most, most_bytes, idle, time.monotonic)
+    store: Store = _redis_store()(
+        settings.redis_url,
+        settings.redis_seconds,
+        most=most,
+        most_bytes=most_bytes,
+        idle_seconds=idle,
+        clock=time.monotonic,
+        tell=standard_error_log(settings.log_level).line,
+    )
+    return store
+
+
+def _redis_store() -> Any:
+    try:
+        return import_module("app.stores.redis").RedisStore
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "redis":
+            raise
+        raise CannotStartError("STRATA_REDIS_URL needs a package more: pip install 'strata[redis]'") from error
+
+
 def build_contexts(settings: Settings) -> Contexts:
     """What answers requests, for the server and for the command line."""
-    managed = MANAGED_DIRS[settings.platform]
+    fence = Fence.of([*map(str, settings.roots), MANAGED_DIRS[settings.platform]])
+    disk = Disk(settings.max_file_cache_bytes)
     models, upstream = load_models(), upstream_of(settings)
-    store = ProcessStore(
-        settings.max_sessions, settings.max_session_bytes, settings.session_idle_seconds, time.monotonic
-    )
     return Contexts(
         ground=Ground(
-            fence=Fence.of([*map(str, settings.roots), managed]),
-            program=GitProgram(timeout_seconds=settings.git_timeout_seconds),
+            fence=fence,
+            program=GitProgram(timeout_seconds=settings.git_timeout_seconds, proven=Proven()),
             max_file_bytes=settings.max_file_bytes,
+            disk=disk,
         ),
         known=Known(
             models=models,
@@ -91,10 +141,12 @@ def build_contexts(settings: Settings) -> Contexts:
             prices=prices_of(settings, models),
             cool_down=settings.breaker_cool_down_seconds,
             window_override=settings.max_context_tokens,
+            documents=Documents(settings.max_document_cache_bytes),
         ),
         reckoning=Reckoning(Counting(upstream, models, settings.count_seconds, time.monotonic), models),
         upstream=upstream,
-        sessions=Sessions(store, __version__, store.notices),
+        sessions=Sessions(store_of(settings), __version__),
+        footprints=Footprints(fence, settings.max_file_bytes, disk),
     )
 
 
@@ -110,9 +162,25 @@ def compactions(contexts: Contexts, metrics: Metrics) -> Compactions:
     return Compactions(contexts, sessioned, Summaries(upstream), metrics)
 
 
+def hub_of(settings: Settings, contexts: Contexts, metrics: Metrics, watchers: Watchers) -> Hub:
+    """What tells of changes of the same sessions."""
+    return Hub(
+        DiskChecks(contexts.sessions, Looks(contexts.footprints)),
+        watchers,
+        metrics,
+        now=lambda: dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds"),
+        rhythm=Rhythm(settings.watched_seconds, settings.polled_seconds),
+        room=Room(settings.max_listeners, settings.max_session_listeners),
+    )
+
+
 def server_facts(settings: Settings) -> Server:
-    today = dt.datetime.now().astimezone().date().isoformat()
-    return Server(settings.platform, str(settings.home) if settings.home else None, today)
+    return Server(settings.platform, str(settings.home) if settings.home else None, today())
+
+
+def today() -> str:
+    """The day in the server's zone, as ``YYYY-MM-DD``."""
+    return time.strftime("%Y-%m-%d")
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -121,24 +189,29 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     return build_app(settings, build_contexts(settings))
 
 
-def build_app(settings: Settings, contexts: Contexts) -> FastAPI:
-    """The ASGI application over what answers requests."""
+def build_app(settings: Settings, contexts: Contexts, watchers: Watchers | None = None) -> FastAPI:
+    """The ASGI application over what answers requests. ``app.state.stopping`` is set once the server is to end."""
+    registry = CollectorRegistry()
+    warm = Warm(settings.max_warm_bytes, settings.warm_seconds, time.monotonic, contexts.sessions, contexts.footprints)
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        closing = asyncio.create_task(hub.close_when(app.state.stopping))
         yield
+        closing.cancel()
+        hub.close()
         await contexts.close()
 
     app = FastAPI(
         title="Strata",
         version=__version__,
         description=DESCRIPTION,
-        openapi_url="/openapi.json",
+        openapi_url=None,
         redirect_slashes=False,
-        redoc_url=None,
+        telemetry={"tracing": False, "metrics": False, "logs": False},
         lifespan=lifespan,
         middleware=[
-            Middleware(Telemetry, log=logger(settings.log_level)),
+            Middleware(Telemetry, log=standard_error_log(settings.log_level), metrics=RequestMetrics(registry)),
             Middleware(ExceptionMiddleware, handlers={Exception: answer_unexpected}),
             Middleware(
                 Guard,
@@ -146,17 +219,27 @@ def build_app(settings: Settings, contexts: Contexts) -> FastAPI:
                 keys=settings.api_keys,
                 max_body_bytes=settings.max_body_bytes,
             ),
+            Middleware(WarmLayer, warm=warm, today=today),
         ],
     )
+    app.state.stopping = asyncio.Event()
     models = contexts.known.models
     prices = contexts.known.prices
-    metrics = Metrics(CollectorRegistry())
-    built = routes(contexts, scans(contexts), models, prices, __version__, server=lambda: server_facts(settings))
-    compacting = compaction_routes(compactions(contexts, metrics), metrics, server=lambda: server_facts(settings))
+    metrics = Metrics(registry)
+    metrics.store(contexts.sessions.figures)
+    hub = hub_of(settings, contexts, metrics, watchers or Watchers())
+
+    def server() -> Server:
+        return server_facts(settings)
+
+    built = routes(contexts, warm, scans(contexts), models=models, prices=prices, version=__version__, server=server)
+    compacting = compaction_routes(compactions(contexts, metrics), metrics, server=server)
     app.include_router(built)
     app.include_router(compacting)
-    app.include_router(session_routes(SessionStates(contexts.sessions, contexts.known)))
+    states = SessionStates(contexts.sessions, contexts.known)
+    app.include_router(session_routes(states, contexts, warm, server=server, ended=hub.look))
+    app.include_router(event_routes(hub, settings.heartbeat_seconds))
     answer_problems(app)
-    written: dict[str, Any] = contract(app)
-    app.openapi = lambda: written  # type: ignore[method-assign]
+    app.openapi = lambda: contract(app)  # type: ignore[method-assign]
+    document(app, Documentation(app.openapi))
     return app

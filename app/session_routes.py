@@ -12,6 +12,7 @@ from app.carrying import (
     AsSent,
     context_sent,
     json_answer,
+    named,
     off_loop,
     parsed_body,
     problem_answers,
@@ -25,31 +26,38 @@ from app.wire import schema
 from app.wire.requests import Server, asked_again
 from app.wire.sessions import ClearAnswer, ClearRequest, HeldSession, clear_answer, session_answer
 
-LONGEST_NAME = 128
-"""Characters of a session's id."""
-
 CLEAR_BODY = {
     "requestBody": {"required": True, "content": {"application/json": {"schema": ClearRequest.model_json_schema()}}}
 }
 
 
-def session_routes(states: SessionStates, contexts: Contexts, warm: Warm, *, server: Callable[[], Server]) -> APIRouter:
-    """A part of the contract's routes, over what `main` has built."""
+def session_routes(
+    states: SessionStates,
+    contexts: Contexts,
+    warm: Warm,
+    *,
+    server: Callable[[], Server],
+    ended: Callable[[str], None],
+) -> APIRouter:
+    """A part of the contract's routes, over what `main` has built. ``ended`` is told of a session that was emptied."""
     router = APIRouter(responses=problem_answers(401, 403, 421, 500), route_class=AsSent, tags=["sessions"])
 
     @router.get("/v1/sessions/{session_id}", response_model=HeldSession, responses=problem_answers(404, 422))
     async def tell_session(session_id: str) -> Response:
         """What the session holds: names, sizes and digests, no texts."""
-        return json_answer(session_answer(await states.standing(_named(session_id))))
+        return json_answer(session_answer(await states.standing(named(session_id))))
 
     @router.get(
         "/v1/sessions/{session_id}/context",
         response_model=schema.ContextAnswer,
-        responses={304: {"description": "It is what If-None-Match names"}, **problem_answers(404, 422, 503)},
+        responses={
+            304: {"description": "It is what If-None-Match names", "content": {}},
+            **problem_answers(404, 422, 503),
+        },
     )
     async def tell_context(session_id: str, request: Request) -> Response:
         """What the session last asked for, assembled as it would be now. The session stays as it is."""
-        last = await states.last_request(_named(session_id))
+        last = await states.last_request(named(session_id))
         key = request.headers.get(UPSTREAM_KEY)
         ask = await off_loop(lambda: asked_again(last, server(), key), len(last.body))
         return await context_sent(request, await contexts.look(replace(ask, is_sent=False)), warm)
@@ -62,7 +70,8 @@ def session_routes(states: SessionStates, contexts: Contexts, warm: Warm, *, ser
     )
     async def delete_session(session_id: str) -> Response:
         """Forgets the session: its next turn begins a new one. What is not there any more is a problem."""
-        await states.forget(_named(session_id))
+        await states.forget(named(session_id))
+        ended(session_id)
         return Response(status_code=204)
 
     @router.post(
@@ -78,12 +87,8 @@ def session_routes(states: SessionStates, contexts: Contexts, warm: Warm, *, ser
             raise InvalidRequest('The body is missing: send {"reason": "clear"} or {"reason": "compact"}.')
         require_json(request)
         body = await parsed_body(ClearRequest, content)
-        return json_answer(clear_answer(await states.empty(_named(session_id), body.reason)))
+        emptied = await states.empty(named(session_id), body.reason)
+        ended(session_id)
+        return json_answer(clear_answer(emptied))
 
     return router
-
-
-def _named(session: str) -> str:
-    if len(session) > LONGEST_NAME:
-        raise InvalidRequest(f"A session's id has at most {LONGEST_NAME} characters: send it as it was given.")
-    return session

@@ -43,7 +43,7 @@ class Tokens:
             self._body(ask),
             Route(ask.provider, ask.betas, ask.region, ask.upstream_key),
         )
-        unknown = model_notices(ask.model, basis.model, self.known.models.nearest(ask.model))
+        unknown = model_notices(ask.model, basis.model, self.known.models)
         return found, (*unknown, *option_notices(ask.options), *notices)
 
     def _basis(self, ask: TokensAsk, remembered: Remembered | None) -> Basis:

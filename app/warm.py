@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 
 from cachetools import LRUCache
 
-from app.core.footprint import Footprint
 from app.core.weight import weight
 from app.encoding import IDENTITY, compressed, tag_in
 from app.recall import Repeats
@@ -29,7 +28,7 @@ class Given:
     """An answer as it was sent. ``tag`` is its ETag without a coding; ``until`` is by the clock, None: no end.
 
     ``coded`` holds headers and body by coding, ``identity`` among them; ``weight`` is of the rest, in bytes.
-    ``quick``: what it was read from takes only some looks at a drive of this machine to compare.
+    ``quick``: what it was read from takes no thread to compare.
     """
 
     content: bytes
@@ -82,7 +81,7 @@ class Warm:
         if now is None:
             return None
         if now is not before:
-            given.repeats, given.quick = replace(repeats, footprint=now), self._is_quick(now)
+            given.repeats, given.quick = replace(repeats, footprint=now), self._footprints.is_quick(now)
         return given
 
     async def find_or_wait(self, key: bytes) -> Given | None:
@@ -112,7 +111,7 @@ class Warm:
         else:
             size = len(content) + weight(repeats)
             until = None if repeats.session is None else self._clock() + self._seconds
-            self._put(key, Given(content, tag, repeats, until, size, self._is_quick(repeats.footprint)))
+            self._put(key, Given(content, tag, repeats, until, size, self._footprints.is_quick(repeats.footprint)))
 
     async def coded(self, key: bytes, given: Given, coding: str) -> tuple[list[Header], bytes]:
         """Headers and body in ``coding``, which is one of `encoding.CODINGS` or `encoding.IDENTITY`."""
@@ -133,9 +132,6 @@ class Warm:
 
     async def _is_as_it_was(self, repeats: Repeats, session: str) -> bool:
         return self._sessions.alone == repeats.alone and await self._sessions.version(session) == repeats.version
-
-    def _is_quick(self, footprint: Footprint) -> bool:
-        return footprint.settled and self._footprints.is_local(footprint)
 
     def _put(self, key: bytes, given: Given) -> None:
         if given.bytes <= self._given.maxsize:

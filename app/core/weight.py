@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
+from app.core.footprint import FolderMark, Footprint
 from app.core.prefix import Segment
 from app.core.sent import Sent
 
@@ -15,9 +16,13 @@ ROUNDING = 16
 
 PLAIN = (str, int, float, bytes)
 COLLECTIONS = (tuple, list, frozenset)
+WEIGHED_WHOLE = (*PLAIN, Footprint)
 
 SEGMENT = 400
 """Bytes of a segment with its digests and short fields, but for its text, its name and the characters of its place."""
+
+MARK, ENTRY = 500, 80
+"""Bytes of a mark of a footprint, and of an entry of one, but for the texts in them."""
 
 NAME = 96
 WIDEST = 4
@@ -45,6 +50,8 @@ def weight(remembered: object) -> int:
 def _own(one: Any) -> int:
     if isinstance(one, str):
         return _text(one)
+    if isinstance(one, Footprint):
+        return _footprint(one)
     return _sent(one) if isinstance(one, Sent) else sys.getsizeof(one) + ROUNDING
 
 
@@ -61,13 +68,26 @@ def _sent(one: Sent) -> int:
     return own + SEGMENT * len(one.segments) + names
 
 
+def _footprint(one: Footprint) -> int:
+    """Itself and its marks: there may be hundreds in every session."""
+    own = sys.getsizeof(one) + sys.getsizeof(one.files) + sys.getsizeof(one.folders) + 4 * ROUNDING
+    files = sum([MARK + sys.getsizeof(mark.path) + sys.getsizeof(mark.sha256) for mark in one.files])
+    return own + files + sum([_folder(mark) for mark in one.folders])
+
+
+def _folder(one: FolderMark) -> int:
+    entries = sum([ENTRY + sys.getsizeof(name) + sys.getsizeof(what) for name, what in one.entries])
+    names = sum([ROUNDING + sys.getsizeof(name) for name in one.names or ()])
+    return MARK + sys.getsizeof(one.path) + sys.getsizeof(one.entries) + sys.getsizeof(one.names) + entries + names
+
+
 def _names(one: Segment) -> int:
     own = 0 if one.name is one.at else NAME + WIDEST * len(one.name)
     return len(one.at) + own
 
 
 def _inside(one: Any) -> Iterable[Any]:
-    if isinstance(one, PLAIN):
+    if isinstance(one, WEIGHED_WHOLE):
         return ()
     if isinstance(one, COLLECTIONS):
         return one

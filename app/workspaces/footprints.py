@@ -24,6 +24,9 @@ from app.workspaces.resolving import child
 
 Mark = TypeVar("Mark", FileMark, FolderMark)
 
+MOST_QUICK = 128
+"""Marks whose stamps are compared in less time than it takes to hand them to a thread."""
+
 _ITSELF = "."
 _GONE = "not_found"
 
@@ -79,6 +82,11 @@ class Footprints:
         marks: tuple[FileMark | FolderMark, ...] = (*footprint.files, *footprint.folders)
         devices = {mark.stamp.device: mark.path for mark in marks if mark.stamp is not None}
         return all(self.disk.drives.is_local(device, path) for device, path in devices.items())
+
+    def is_quick(self, footprint: Footprint) -> bool:
+        """Whether a look at it is short enough for an event loop: some stamps on drives of this machine."""
+        few = len(footprint.files) + len(footprint.folders) <= MOST_QUICK
+        return few and footprint.settled and self.is_local(footprint)
 
     def _may_tell(self, path: str) -> bool:
         return self.fence.holds(path) or self.fence.is_above(path)

@@ -351,6 +351,17 @@ def test_the_parts_of_a_repository_that_say_where_it_is_count_and_its_history_do
     )
 
 
+def test_a_file_that_was_only_looked_at_and_gave_way_to_a_link_is_told_once(root: Path) -> None:
+    workspace = local(root, SETTLED)
+    workspace.look(f"{root}/a.md")
+    footprint = workspace.footprint()
+    (root / "a.md").unlink()
+    (root / "a.md").symlink_to("docs")
+    told, now = comparing(root).changes(footprint)
+    assert told == (Change(f"{root}/a.md", "modified"),)
+    assert comparing(root).changes(now)[0] == ()
+
+
 def test_an_inline_workspace_leaves_no_footprint() -> None:
     workspace = InlineWorkspace({"/a/b.md": Text("b")}, None, POSIX, LIMIT)
     workspace.read("/a/b.md")
@@ -439,8 +450,7 @@ def edit(root: Path, what: str, place: str, *more: str | bytes) -> None:
             case "remove", ():
                 remove(path)
             case "rename", (str(other),):
-                if stays((root / other).parent, root.parent):
-                    path.rename(root / other)
+                move(path, root / other, root.parent)
             case "touch", ():
                 os.utime(path)
             case "chmod", ():
@@ -449,6 +459,11 @@ def edit(root: Path, what: str, place: str, *more: str | bytes) -> None:
 
 def stays(path: Path, folder: Path) -> bool:
     return Path(os.path.realpath(path)).is_relative_to(folder)
+
+
+def move(path: Path, to: Path, within: Path) -> None:
+    if stays(to.parent, within):
+        path.rename(to)
 
 
 def remove(path: Path) -> None:
