@@ -86,7 +86,17 @@ class _Turn:
         answer = _answered(ask, self.recalled, self.assembly)
         if self.footing is None or not repeats(ask, self.assembly, looked_at_git=self.needed.git):
             return answer
-        return replace(answer, repeats=Repeats(self.footing, ask.session_id, version, alone, lasts))
+        again = Repeats(
+            self.footing,
+            ask.session_id,
+            version,
+            alone,
+            lasts,
+            sent=ask.is_sent,
+            started=self.left.started,
+            moment=self.assembly.facts.started,
+        )
+        return replace(answer, repeats=again)
 
 
 @dataclass(frozen=True, slots=True)

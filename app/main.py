@@ -192,7 +192,14 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 def build_app(settings: Settings, contexts: Contexts, watchers: Watchers | None = None) -> FastAPI:
     """The ASGI application over what answers requests. ``app.state.stopping`` is set once the server is to end."""
     registry = CollectorRegistry()
-    warm = Warm(settings.max_warm_bytes, settings.warm_seconds, time.monotonic, contexts.sessions, contexts.footprints)
+    warm = Warm(
+        contexts.sessions,
+        contexts.footprints,
+        settings.max_warm_bytes,
+        settings.warm_seconds,
+        clock=time.monotonic,
+        now=time.time,
+    )
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -227,6 +234,7 @@ def build_app(settings: Settings, contexts: Contexts, watchers: Watchers | None 
     prices = contexts.known.prices
     metrics = Metrics(registry)
     metrics.store(contexts.sessions.figures)
+    metrics.warm(warm.figures)
     hub = hub_of(settings, contexts, metrics, watchers or Watchers())
 
     def server() -> Server:

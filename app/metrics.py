@@ -35,6 +35,16 @@ class StoreFigures:
     unreadable: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class WarmFigures:
+    """Of answers to requests that may come again: how many are held now, how many were given again or assembled."""
+
+    held: int = 0
+    bytes: int = 0
+    repeated: int = 0
+    assembled: int = 0
+
+
 class Metrics:
     """Built once, by `main`, with a registry of its own. The figures are this process's."""
 
@@ -74,25 +84,37 @@ class Metrics:
 
     def store(self, figures: Callable[[], StoreFigures]) -> None:
         """Tells those of the session store too, as they are whenever somebody asks."""
-        self._registry.register(_StoreCollector(figures))
+        self._registry.register(_Told(lambda: _store_families(figures())))
+
+    def warm(self, figures: Callable[[], WarmFigures]) -> None:
+        """Tells those of answers that are held."""
+        self._registry.register(_Told(lambda: _warm_families(figures())))
 
     def written(self) -> bytes:
         """All figures in Prometheus' text format."""
         return generate_latest(self._registry)
 
 
-class _StoreCollector(Collector):
-    def __init__(self, figures: Callable[[], StoreFigures]) -> None:
-        self._figures = figures
+class _Told(Collector):
+    """Figures that somebody else keeps."""
 
-    def describe(self) -> Iterator[Metric]:
-        return _families(StoreFigures())
+    def __init__(self, families: Callable[[], Iterator[Metric]]) -> None:
+        self._families = families
 
     def collect(self) -> Iterator[Metric]:
-        return _families(self._figures())
+        return self._families()
 
 
-def _families(now: StoreFigures) -> Iterator[Metric]:
+def _warm_families(now: WarmFigures) -> Iterator[Metric]:
+    yield _gauge("warm_answers", "Answers that are held to be given again.", now.held)
+    yield _gauge("warm_bytes", "Bytes of the answers that are held.", now.bytes)
+    answers = CounterMetricFamily("strata_answers", "Contexts by where their bytes came from.", labels=("origin",))
+    answers.add_metric(["repeated"], now.repeated)
+    answers.add_metric(["assembled"], now.assembled)
+    yield answers
+
+
+def _store_families(now: StoreFigures) -> Iterator[Metric]:
     yield _gauge("sessions", "Sessions that this process holds in memory.", now.sessions)
     yield _gauge("session_bytes", "Bytes of the sessions that this process holds.", now.bytes)
     yield _gauge("store_reachable", "1 while the session store can be reached.", int(now.reachable))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
+from math import inf
 
 from app.core.assembly import Assembly, asked
+from app.core.cache_report import TTL_SECONDS
 from app.core.facts import Notice
 from app.core.footprint import Footprint, joined
 from app.core.late import is_prompt
@@ -37,6 +39,8 @@ class Repeats:
 
     ``session`` None: there is none. ``version`` is the session's, ``alone`` whether it is this process's own.
     ``lasts`` False: the session learned something on this turn, so that the next one may be answered otherwise.
+    ``sent``: the answer is a turn's, so that repeating it is one too. ``started`` is when the session's last turn was,
+    and ``moment`` when the answer was assembled, by the clock that all processes share.
     """
 
     footprint: Footprint
@@ -44,6 +48,17 @@ class Repeats:
     version: int = 0
     alone: bool = False
     lasts: bool = True
+    sent: bool = False
+    started: float | None = None
+    moment: float | None = None
+
+    @property
+    def until(self) -> float:
+        """When the prompt cache may forget more of the last turn, which an answer tells; without end: never."""
+        if self.started is None or self.moment is None:
+            return inf
+        ends = [self.started + ttl for ttl in TTL_SECONDS.values()]
+        return min((end for end in ends if end >= self.moment), default=inf)
 
 
 def recalled(ask: Ask, held: Held, identity: str) -> Recalled:

@@ -104,7 +104,7 @@ class Settings(BaseSettings):
     max_sessions: Annotated[int, Field(ge=1)] = 10_000
     max_session_bytes: Annotated[int, Field(ge=1)] = 512 * 1024 * 1024
     max_warm_bytes: Annotated[int, Field(ge=0)] = 128 * 1024 * 1024
-    warm_seconds: Annotated[float, Field(ge=0, le=60)] = 10
+    warm_seconds: Annotated[float, Field(gt=0, le=60)] = 10
     session_idle_seconds: Annotated[float, Field(gt=0)] = 12 * 3600
     heartbeat_seconds: Annotated[float, Field(gt=0, le=DAY)] = 15
     watched_seconds: Annotated[float, Field(gt=0, le=DAY)] = 5

@@ -10,12 +10,15 @@ from cachetools import LRUCache
 
 from app.core.weight import weight
 from app.encoding import IDENTITY, compressed, tag_in
+from app.metrics import WarmFigures
 from app.recall import Repeats
 from app.stores.sessions import Sessions
 from app.workspaces.footprints import Footprints
 
 ENTRY = 1024
 """Bytes that holding any answer takes, its key included."""
+
+BYTE = 255
 
 LARGE = 64 * 1024
 """Answers beyond so many bytes are compressed on a worker thread."""
@@ -25,8 +28,9 @@ Header = tuple[bytes, bytes]
 
 @dataclass(slots=True)
 class Given:
-    """An answer as it was sent. ``tag`` is its ETag without a coding; ``until`` is by the clock, None: no end.
+    """An answer as it was sent. ``tag`` is its ETag without a coding.
 
+    ``told`` is when its session is told next; ``until`` is how long it holds, by the clock that all processes share.
     ``coded`` holds headers and body by coding, ``identity`` among them; ``weight`` is of the rest, in bytes.
     ``quick``: what it was read from takes no thread to compare.
     """
@@ -34,7 +38,8 @@ class Given:
     content: bytes
     tag: str
     repeats: Repeats
-    until: float | None
+    told: float
+    until: float
     weight: int = 0
     quick: bool = True
     coded: dict[str, tuple[list[Header], bytes]] = field(default_factory=dict)
@@ -45,34 +50,40 @@ class Given:
 
 
 class Warm:
-    """Holds answers of together ``most_bytes``, those of sessions for ``seconds`` each.
+    """Holds answers of together ``most_bytes``.
 
-    A session's answer says when it was last sent to (the prompt cache forgets) and keeps it from being idle, so that
-    it is assembled again now and then though nothing changed. To be used on one event loop.
+    A session is told every ``seconds`` that its last turn was repeated: it is not idle, and the prompt cache still has
+    it. Where the cache may have forgotten it, the answer is another one. ``clock`` is for waiting, ``now`` the one that
+    all processes share. To be used on one event loop.
     """
 
     def __init__(
         self,
-        most_bytes: int,
-        seconds: float,
-        clock: Callable[[], float],
         sessions: Sessions,
         footprints: Footprints,
+        most_bytes: int,
+        seconds: float,
+        *,
+        clock: Callable[[], float],
+        now: Callable[[], float],
     ) -> None:
         self._given: LRUCache[bytes, Given] = LRUCache(most_bytes, lambda given: given.bytes)
-        self._seconds, self._clock = seconds, clock
+        self._seconds, self._clock, self._now = seconds, clock, now
         self._sessions, self._footprints = sessions, footprints
         self._coming: dict[bytes, asyncio.Event] = {}
+        self._repeated = self._assembled = 0
+
+    def figures(self) -> WarmFigures:
+        return WarmFigures(len(self._given), int(self._given.currsize), self._repeated, self._assembled)
 
     async def find(self, key: bytes) -> Given | None:
         """The answer that ``key`` had and would have again."""
         given = self._given.get(key)
-        if given is None or (given.until is not None and self._clock() > given.until):
+        if given is None or not given.repeats.lasts:
             return None
-        repeats = given.repeats
-        if repeats.session is not None and not await self._is_as_it_was(repeats, repeats.session):
+        if given.repeats.session is not None and not await self._is_as_it_was(key, given, given.repeats.session):
             return None
-        before = repeats.footprint
+        before = given.repeats.footprint
         now = (
             self._footprints.renewed(before)
             if given.quick
@@ -81,15 +92,18 @@ class Warm:
         if now is None:
             return None
         if now is not before:
-            given.repeats, given.quick = replace(repeats, footprint=now), self._footprints.is_quick(now)
+            given.repeats, given.quick = replace(given.repeats, footprint=now), self._footprints.is_quick(now)
         return given
 
     async def find_or_wait(self, key: bytes) -> Given | None:
         """As `find`; while another request brings an answer anew that was held, waits for it. None: bring it."""
         while True:
             given = await self.find(key)
-            if given is not None or key not in self._given:
+            if given is not None:
+                self._repeated += 1
                 return given
+            if key not in self._given:
+                return None
             coming = self._coming.get(key)
             if coming is None:
                 self._coming[key] = asyncio.Event()
@@ -104,14 +118,15 @@ class Warm:
 
     def keep(self, key: bytes, content: bytes, tag: str, repeats: Repeats | None) -> None:
         """Keeps an answer that repeats. Of one that would once more be another, only that it was asked for."""
+        self._assembled += 1
         if repeats is None:
             self._given.pop(key, None)
         elif not repeats.lasts:
-            self._put(key, Given(b"", tag, repeats, self._clock() - 1))
+            self._put(key, Given(b"", tag, repeats, 0.0, 0.0))
         else:
+            quick = self._footprints.is_quick(repeats.footprint)
             size = len(content) + weight(repeats)
-            until = None if repeats.session is None else self._clock() + self._seconds
-            self._put(key, Given(content, tag, repeats, until, size, self._footprints.is_quick(repeats.footprint)))
+            self._put(key, Given(content, tag, repeats, self._later(key), repeats.until, size, quick))
 
     async def coded(self, key: bytes, given: Given, coding: str) -> tuple[list[Header], bytes]:
         """Headers and body in ``coding``, which is one of `encoding.CODINGS` or `encoding.IDENTITY`."""
@@ -130,8 +145,31 @@ class Warm:
             else compressed(content, coding)
         )
 
-    async def _is_as_it_was(self, repeats: Repeats, session: str) -> bool:
-        return self._sessions.alone == repeats.alone and await self._sessions.version(session) == repeats.version
+    async def _is_as_it_was(self, key: bytes, given: Given, session: str) -> bool:
+        repeats = given.repeats
+        if self._sessions.alone != repeats.alone or await self._sessions.version(session) != repeats.version:
+            return False
+        if self._now() > given.until:
+            return False
+        return self._clock() < given.told or await self._told(key, given, session)
+
+    async def _told(self, key: bytes, given: Given, session: str) -> bool:
+        """Tells the session that its last turn was repeated; False when it was written meanwhile."""
+        given.told = self._later(key)
+        repeats, held = given.repeats, await self._sessions.load(session)
+        if held.remembered is None or held.version != repeats.version:
+            return False
+        if not repeats.sent:
+            return True
+        repeated = held.remembered.repeated(self._now())
+        version = await self._sessions.save(session, repeated, held)
+        given.repeats = replace(repeats, version=version, started=repeated.started, moment=repeated.started)
+        given.until = given.repeats.until
+        return version > 0
+
+    def _later(self, key: bytes) -> float:
+        """When a session is told next: not all at once."""
+        return self._clock() + self._seconds * (1 + key[0] / BYTE) / 2
 
     def _put(self, key: bytes, given: Given) -> None:
         if given.bytes <= self._given.maxsize:

@@ -61,6 +61,17 @@ def test_the_same_request_of_a_session_has_the_same_bytes(
     assert answers[0].headers.get("content-encoding", "identity") == coding
 
 
+def test_how_many_were_given_again_is_counted() -> None:
+    body = inline({f"{CWD}/CLAUDE.md": "Use tabs."})
+    with serve(create_app(Settings(roots=()))) as address, httpx.Client(base_url=address, trust_env=False) as client:
+        for _ in range(3):
+            posted(client, body)
+        told = client.get("/metrics").text
+    assert 'strata_answers_total{origin="repeated"} 2.0' in told
+    assert 'strata_answers_total{origin="assembled"} 1.0' in told
+    assert "strata_warm_answers 1.0" in told
+
+
 def test_it_is_what_is_assembled_without_anything_held(service: httpx.Client) -> None:
     body = inline({f"{CWD}/CLAUDE.md": "Use tabs. " * 500})
     with serve(create_app(Settings(roots=(), max_warm_bytes=0))) as address, httpx.Client(base_url=address) as cold:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -13,7 +13,9 @@ from starlette.types import Message, Receive, Scope, Send
 
 from app.carrying import WARM_KEY
 from app.core.footprint import Footprint
+from app.core.previous import Turn
 from app.core.remembered import Remembered
+from app.core.sent import Sent
 from app.recall import Repeats
 from app.stores.process import ProcessStore
 from app.stores.sessions import Sessions
@@ -42,6 +44,7 @@ class Ground:
     day: str = "2026-11-30"
     session: str | None = "s"
     lasts: bool = True
+    sent: bool = True
     most: int = 1_000_000
     reached: list[bytes] = field(default_factory=list)
     gate: asyncio.Event | None = None
@@ -51,12 +54,26 @@ class Ground:
         self.store = Lonely(ProcessStore(100, 1_000_000, 3600, time.monotonic))
         self.sessions = Sessions(self.store, "v")
         footprints = Footprints(Fence.of([]), 1000, Disk())
-        self.warm = Warm(self.most, 10, lambda: self.now, self.sessions, footprints)
+        self.warm = Warm(self.sessions, footprints, self.most, 10, clock=lambda: self.now, now=lambda: self.moment)
         self.layer = WarmLayer(self.inner, warm=self.warm, today=lambda: self.day)
-        self.version = 0
 
     async def begin(self) -> None:
-        self.version = await self.sessions.save("s", Remembered("w", "d"), await self.sessions.load("s"))
+        turn = Turn(Sent("m", "e", (), 0, started=self.moment), 1, 1)
+        await self.sessions.save("s", Remembered("w", "d", turn=turn), await self.sessions.load("s"))
+
+    @property
+    def moment(self) -> float:
+        return 1_000_000 + self.now
+
+    async def repeats(self) -> Repeats:
+        """What is told of an answer that is assembled now."""
+        held = await self.sessions.load("s")
+        remembered, version = held.remembered or Remembered("w", "d"), held.version
+        if self.sent and held.remembered:
+            remembered = remembered.repeated(self.moment)
+            version = await self.sessions.save("s", remembered, held)
+        kept = Repeats(Footprint(), self.session, version, self.store.alone, self.lasts)
+        return replace(kept, sent=self.sent, started=remembered.started, moment=self.moment)
 
     async def inner(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = b""
@@ -70,8 +87,7 @@ class Ground:
         if self.fails:
             self.fails -= 1
             raise LookupError(body)
-        repeats = Repeats(Footprint(), self.session, self.version, self.store.alone, self.lasts)
-        self.warm.keep(scope["state"][WARM_KEY], CONTENT, '"digest"', repeats)
+        self.warm.keep(scope["state"][WARM_KEY], CONTENT, '"digest"', await self.repeats())
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": CONTENT})
 
@@ -138,21 +154,62 @@ def test_what_belongs_to_another_day_another_header_or_another_session_is_anothe
     on(Ground(), work)
 
 
-@pytest.mark.parametrize(("session", "reached"), [("s", 2), (None, 1)])
-def test_a_sessions_answer_is_held_for_a_while_and_another_one_without_end(session: str | None, reached: int) -> None:
+def test_a_session_is_told_now_and_then_that_its_turn_was_repeated() -> None:
     async def work(ground: Ground) -> None:
-        for now in (0, 9, 11, 12):
+        for now in (0, 4, 11, 12, 100, 390, 680):
             ground.now = now
             await ground.ask(b"one")
-        assert len(ground.reached) == reached
+        held = (await ground.sessions.load("s")).remembered
+        assert held is not None
+        assert held.started == 1_000_000 + 680
+        assert len(ground.reached) == 1
 
-    on(Ground(session=session), work)
+    on(Ground(), work)
+
+
+@pytest.mark.parametrize(
+    ("sent", "moments"),
+    [(True, {0: 1, 290: 1, 580: 1, 900: 2, 1100: 2}), (False, {0: 1, 290: 1, 301: 2, 900: 2, 3601: 3, 90_000: 3})],
+)
+def test_it_is_assembled_again_when_the_prompt_cache_may_have_forgotten_more_of_the_last_turn(
+    sent: bool, moments: dict[int, int]
+) -> None:
+    async def work(ground: Ground) -> None:
+        found = {}
+        for ground.now in moments:
+            await ground.ask(b"one")
+            found[ground.now] = len(ground.reached)
+        assert found == moments
+
+    on(Ground(sent=sent), work)
+
+
+def test_a_poll_is_no_turn() -> None:
+    async def work(ground: Ground) -> None:
+        before = await ground.sessions.load("s")
+        for now in (0, 20, 40):
+            ground.now = now
+            await ground.ask(path="/v1/sessions/s/context")
+        assert await ground.sessions.load("s") == before
+        assert len(ground.reached) == 1
+
+    on(Ground(sent=False), work)
+
+
+def test_without_a_session_an_answer_is_held_without_end() -> None:
+    async def work(ground: Ground) -> None:
+        for now in (0, 500, 1_000_000):
+            ground.now = now
+            await ground.ask(b"one")
+        assert len(ground.reached) == 1
+
+    on(Ground(session=None), work)
 
 
 def test_once_the_session_was_written_it_is_assembled_again() -> None:
     async def work(ground: Ground) -> None:
         await ground.ask(b"one")
-        ground.version = await ground.sessions.save("s", Remembered("w", "e"), await ground.sessions.load("s"))
+        await ground.sessions.save("s", Remembered("w", "e"), await ground.sessions.load("s"))
         await ground.ask(b"one")
         await ground.sessions.forget("s")
         await ground.ask(b"one")
@@ -196,7 +253,7 @@ def test_what_is_too_large_is_not_held() -> None:
 def test_one_brings_it_anew_for_all_who_wait_and_another_when_it_fails(fails: int) -> None:
     async def work(ground: Ground) -> None:
         await ground.ask(b"one")
-        ground.now, ground.gate, ground.fails = 60, asyncio.Event(), fails
+        ground.now, ground.gate, ground.fails = 600, asyncio.Event(), fails
         waiting = [asyncio.create_task(ground.ask(b"one")) for _ in range(8)]
         await asyncio.sleep(0)
         ground.gate.set()

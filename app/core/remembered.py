@@ -105,6 +105,17 @@ class Remembered:
             return replace(anew, turn=None, replaced=None)
         return replace(anew, threshold=self.threshold, fixed=self.fixed)
 
+    @property
+    def started(self) -> float | None:
+        """When its last turn was sent."""
+        return self.turn.sent.started if self.turn else None
+
+    def repeated(self, now: float) -> Remembered:
+        """Once its last turn was sent again."""
+        if self.turn is None:
+            return self
+        return replace(self, turn=replace(self.turn, sent=replace(self.turn.sent, started=now)))
+
     def asks_again(self, before: Remembered | None) -> bool:
         """Whether the next turn that asks the same finds what this one found: ``before``, the session a turn ago.
 

@@ -16,6 +16,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from app.stores.copies import Head
+from app.stores.shelf import RENEWALS
 
 T = TypeVar("T")
 
@@ -27,7 +28,6 @@ LONGEST_SECONDS = 10 * 365 * 24 * 3600
 
 NUMBER = re.compile(rb"0|[1-9][0-9]{0,18}")
 LINEAGE = re.compile(rb"[0-9a-f]{1,16}|\*")
-RENEWALS = 50
 SLICES = 5
 BYTES_PER_SECOND = 8 * 1024 * 1024
 """What a large session's way is given beside the deadline."""

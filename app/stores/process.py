@@ -44,10 +44,11 @@ class ProcessStore:
             return written
 
     async def version(self, key: str) -> int:
-        return (await self.load(key)).version
+        held = self._sessions.get(key)
+        return held.version if held else 0
 
-    def notices(self, key: str, remembered: Remembered) -> tuple[Notice, ...]:  # noqa: ARG002 - the socket's
-        return self._sessions.notices(remembered)
+    def notices(self, key: str, remembered: Remembered) -> tuple[Notice, ...]:
+        return self._sessions.notices(key, remembered)
 
     async def forget(self, key: str) -> bool:
         return self._sessions.pop(key) is not None

@@ -119,7 +119,7 @@ class RedisStore:
     def notices(self, key: str, remembered: Remembered) -> tuple[Notice, ...]:
         codes = [*(["session_store_unavailable"] if self._alone else []), *sorted(self._news.pop(key, ()))]
         return (
-            *self._copies.notices(remembered),
+            *self._copies.notices(key, remembered),
             *(Notice(code, TOLD[code], "session_id") for code in codes),
         )
 

@@ -20,6 +20,9 @@ ENTRY = 1024
 
 MEBIBYTE = 1024 * 1024
 
+RENEWALS = 50
+"""Into how many parts an idle time is cut: use renews it once in each, so that it may end one part early."""
+
 
 def bytes_of(remembered: Remembered) -> int:
     """The memory that keeping it takes."""
@@ -28,8 +31,11 @@ def bytes_of(remembered: Remembered) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Kept(Generic[T]):
+    """``until`` is when its idle time is renewed again by use."""
+
     value: T
     bytes: int
+    until: float
 
 
 class Shelf(Generic[T]):
@@ -40,6 +46,7 @@ class Shelf(Generic[T]):
 
     def __init__(self, most: int, most_bytes: int, idle_seconds: float, clock: Callable[[], float]) -> None:
         self._most, self._most_bytes = most, most_bytes
+        self._clock, self._renewed_for = clock, idle_seconds / RENEWALS
         self._kept: TTLCache[str, _Kept[T]] = TTLCache(most_bytes, idle_seconds, clock, lambda kept: kept.bytes)
 
     def __len__(self) -> int:
@@ -61,12 +68,12 @@ class Shelf(Generic[T]):
 
     def get(self, key: str) -> T | None:
         """None: it is not there. Asking is use."""
-        with self.moment():
-            kept = self._kept.get(key)
-            if kept is None:
-                return None
-            self._kept[key] = kept
-            return kept.value
+        kept = self._kept.get(key)
+        if kept is None:
+            return None
+        if self._clock() >= kept.until:
+            self._keep(key, kept.value, kept.bytes)
+        return kept.value
 
     def peek(self, key: str) -> T | None:
         """As `get`, without being use."""
@@ -79,15 +86,17 @@ class Shelf(Generic[T]):
             self._kept.pop(key, None)
             if self.fits(size):
                 self._make_room()
-                self._kept[key] = _Kept(value, size)
+                self._keep(key, value, size)
 
     def pop(self, key: str) -> T | None:
         with self.moment():
             kept = self._kept.pop(key, None)
             return kept.value if kept else None
 
-    def notices(self, remembered: Remembered) -> tuple[Notice, ...]:
-        """A word where a session is too heavy to be kept."""
+    def notices(self, key: str, remembered: Remembered) -> tuple[Notice, ...]:
+        """A word where the session at ``key`` was too heavy to be kept."""
+        if key in self._kept:
+            return ()
         found = bytes_of(remembered)
         if self.fits(found):
             return ()
@@ -97,6 +106,9 @@ class Shelf(Generic[T]):
             "Raise STRATA_MAX_SESSION_BYTES."
         )
         return (Notice("session_not_kept", message, "session_id"),)
+
+    def _keep(self, key: str, value: T, size: int) -> None:
+        self._kept[key] = _Kept(value, size, self._clock() + self._renewed_for)
 
     def _make_room(self) -> None:
         while len(self._kept) >= self._most:

@@ -81,7 +81,7 @@ class LastRequest(Strict):
 
 
 class HeldSession(Strict):
-    """What a session holds. Tokens are rough, moments are UTC; ``version`` counts its writes.
+    """What a session holds. Tokens are rough, moments are UTC; ``version`` is another one after each write.
 
     ``workspace`` is a digest; ``date`` is when it began. What is None has not been, or was emptied.
     """
