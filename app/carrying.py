@@ -15,7 +15,7 @@ from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
 from app.context import Answer
-from app.encoding import coding_for, compressed, refuses_identity, tag_among, tag_in
+from app.encoding import coding_for, compressed, refuses_identity, tag_among, tag_in, tags_given
 from app.errors import InvalidRequest, UnsupportedMediaType
 from app.warm import Warm
 from app.wire.answers import context_answer, to_bytes
@@ -71,8 +71,8 @@ class JsonAnswer(Response):
 
     def _known_to(self, scope: Scope) -> str | None:
         """The tag under which the caller has this answer already."""
-        wanted, tag = Headers(scope=scope).getlist("if-none-match"), self.headers.get("etag")
-        return tag_among(wanted, tag) if wanted and tag else None
+        given, tag = tags_given(Headers(scope=scope).getlist("if-none-match")), self.headers.get("etag")
+        return tag_among(given, tag) if given and tag else None
 
     def _is_worth_it(self, accepted: list[str]) -> bool:
         return len(self.body) >= WORTH_COMPRESSING or (bool(self.body) and refuses_identity(accepted))

@@ -60,10 +60,16 @@ def tag_in(coding: str, tag: str) -> str:
     return f'{tag[:-1]}-{coding}"'
 
 
-def tag_among(wanted: Sequence[str], tag: str) -> str | None:
-    """The tag that a caller with these ``If-None-Match`` headers has of the content tagged ``tag``, in any coding."""
-    given = {one.strip().removeprefix("W/") for one in ",".join(wanted).split(",")}
-    return next((one for one in (tag, *(tag_in(coding, tag) for coding in CODINGS)) if {one, ANY} & given), None)
+def tags_given(wanted: Sequence[str]) -> frozenset[str]:
+    """The tags in these ``If-None-Match`` headers, weak ones as if they were strong."""
+    return frozenset(one.strip().removeprefix("W/") for one in ",".join(wanted).split(",")) - {""}
+
+
+def tag_among(given: frozenset[str], tag: str) -> str | None:
+    """The one of ``given`` tags that is of the content tagged ``tag``, in any coding; any is ``tag`` itself."""
+    if ANY in given:
+        return tag
+    return next((one for one in (tag, *(tag_in(coding, tag) for coding in CODINGS)) if one in given), None)
 
 
 @lru_cache(MOST_KNOWN)

@@ -27,43 +27,21 @@ MOST_KNOWN = 1024
 _WEIGHED = frozenset({b"host", b"x-api-key", b"authorization", b"content-length"})
 
 
-class Guard:
-    """A pure ASGI layer. ``keys`` empty: callers on the loopback interface only.
+class Admission:
+    """Who may call, going by a request's head. ``keys`` empty: callers on the loopback interface only.
 
     ``hosts`` are names this service answers for beside the loopback ones, against DNS rebinding. Probes of health name
     no host and carry no key.
     """
 
-    def __init__(self, app: ASGIApp, *, hosts: Iterable[str], keys: Iterable[str], max_body_bytes: int) -> None:
-        self.app = app
+    def __init__(self, *, hosts: Iterable[str], keys: Iterable[str], max_body_bytes: int) -> None:
         self.hosts = frozenset({*LOOPBACK_HOSTS, *(host.lower() for host in hosts)}) - {""}
         self.keys = tuple(_digest(key.encode()) for key in keys)
         self.max_body_bytes = max_body_bytes
         self._names_us = lru_cache(MOST_KNOWN)(self._is_own_name)
         self._is_near = lru_cache(MOST_KNOWN)(_is_loopback)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        problem = self._refusal(scope)
-        if problem is not None:
-            await _refuse(problem, scope, send)
-            return
-        started = False
-
-        async def send_noting(message: Message) -> None:
-            nonlocal started
-            started = True
-            await send(message)
-
-        try:
-            await self.app(scope, self._limited(receive), send_noting)
-        except _BodyTooLargeError:
-            if not started:
-                await _refuse(self._too_large(), scope, send)
-
-    def _refusal(self, scope: Scope) -> Problem | None:
+    def refusal(self, scope: Scope) -> Problem | None:
         is_open = scope["path"] in OPEN_PATHS
         headers = [header for header in scope["headers"] if header[0] in _WEIGHED]
         if not is_open and not self._is_for_us(headers):
@@ -75,7 +53,7 @@ class Guard:
         if self.keys and not is_open and not self._has_key(weighed):
             return KeyMissing("Send a key as x-api-key or as Authorization: Bearer.")
         length = weighed.get(b"content-length", b"0")
-        return self._too_large() if length.isdigit() and int(length) > self.max_body_bytes else None
+        return self.too_large() if length.isdigit() and int(length) > self.max_body_bytes else None
 
     def _is_for_us(self, headers: Sequence[tuple[bytes, bytes]]) -> bool:
         """Of several hosts, all."""
@@ -96,6 +74,41 @@ class Guard:
         found = [hmac.compare_digest(_digest(given), key) for key in self.keys]
         return any(found)
 
+    def too_large(self) -> Problem:
+        return TooLarge(
+            f"The body may have {self.max_body_bytes:,} bytes (STRATA_MAX_BODY_BYTES): send fewer files, or use a "
+            "local or git workspace."
+        )
+
+
+class Guard:
+    """A pure ASGI layer that lets pass what ``admission`` admits, and no more of a body than it allows."""
+
+    def __init__(self, app: ASGIApp, admission: Admission) -> None:
+        self.app = app
+        self.admission = admission
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        problem = self.admission.refusal(scope)
+        if problem is not None:
+            await _refuse(problem, scope, send)
+            return
+        started = False
+
+        async def send_noting(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self.app(scope, self._limited(receive), send_noting)
+        except _BodyTooLargeError:
+            if not started:
+                await _refuse(self.admission.too_large(), scope, send)
+
     def _limited(self, receive: Receive) -> Receive:
         taken = 0
 
@@ -104,17 +117,11 @@ class Guard:
             message = await receive()
             if message["type"] == "http.request":
                 taken += len(message.get("body", b""))
-                if taken > self.max_body_bytes:
+                if taken > self.admission.max_body_bytes:
                     raise _BodyTooLargeError
             return message
 
         return receive_limited
-
-    def _too_large(self) -> Problem:
-        return TooLarge(
-            f"The body may have {self.max_body_bytes:,} bytes (STRATA_MAX_BODY_BYTES): send fewer files, or use a "
-            "local or git workspace."
-        )
 
 
 class _BodyTooLargeError(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -11,13 +12,15 @@ from typing import Any, Literal
 import orjson
 
 Level = Literal["debug", "info", "warning", "error", "critical"]
+TOGETHER = 0.02
+
 LEVELS: tuple[Level, ...] = ("debug", "info", "warning", "error", "critical")
 
 
 class Log:
-    """Each line is one write. What is less grave than ``level`` is left out, and so is what cannot be written.
+    """What is less grave than ``level`` is left out, and so is what cannot be written. ``now``: seconds since 1970.
 
-    ``now``: seconds since 1970.
+    A line is written at once; those that follow within `TOGETHER` seconds on an event loop are one write.
     """
 
     def __init__(self, level: Level, write: Callable[[bytes], object], now: Callable[[], float]) -> None:
@@ -26,23 +29,49 @@ class Log:
         self._now = now
         self._second = -1
         self._written_second = ""
+        self._waiting: list[bytes] = []
+        self._last = 0.0
 
     def takes(self, level: Level) -> bool:
         return level in self._taken
 
     def line(self, level: Level, event: str, values: Mapping[str, Any]) -> None:
         if level in self._taken:
-            row = {**values, "event": event, "level": level, "timestamp": self._timestamp()}
-            with suppress(OSError):  # a request does not fail because nobody reads the log
-                self._write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+            now = self._now()
+            row = {**values, "event": event, "level": level, "timestamp": self._timestamp(now)}
+            line = orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+            if self._waiting:
+                self._waiting.append(line)
+            elif now - self._last < TOGETHER and (loop := _running()):
+                self._waiting.append(line)
+                loop.call_later(TOGETHER, self.flush)
+            else:
+                self._written(line, now)
 
-    def _timestamp(self) -> str:
-        now = self._now()
+    def flush(self) -> None:
+        """Writes what waits."""
+        if self._waiting:
+            lines, self._waiting = self._waiting, []
+            self._written(b"".join(lines), self._now())
+
+    def _written(self, lines: bytes, now: float) -> None:
+        self._last = now
+        with suppress(OSError):  # a request does not fail because nobody reads the log
+            self._write(lines)
+
+    def _timestamp(self, now: float) -> str:
         second = int(now)
         if second != self._second:
             self._second = second
             self._written_second = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
         return f"{self._written_second}.{int((now - second) * 1000):03}Z"
+
+
+def _running() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def standard_error_log(level: Level) -> Log:

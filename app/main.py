@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 from starlette.middleware import Middleware
 from starlette.middleware.exceptions import ExceptionMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app import __version__
 from app.api import answer_problems, answer_unexpected, contract, routes
@@ -32,7 +33,7 @@ from app.disk_checks import DiskChecks
 from app.documentation import Documentation, document
 from app.event_routes import event_routes
 from app.gather import Known
-from app.guard import Guard
+from app.guard import Admission, Guard
 from app.hub import Hub, Rhythm, Room
 from app.log import standard_error_log
 from app.looking import Looks
@@ -47,7 +48,7 @@ from app.stores.process import ProcessStore
 from app.stores.sessions import Sessions
 from app.stores.socket import Store
 from app.summarizing import Summaries
-from app.telemetry import Telemetry
+from app.telemetry import Telemetry, Telling
 from app.upstream import Upstream
 from app.warm import Warm
 from app.warm_layer import WarmLayer
@@ -183,6 +184,32 @@ def today() -> str:
     return time.strftime("%Y-%m-%d")
 
 
+class Days:
+    """Says what day it is in the server's zone, as ``YYYY-MM-DD``; asks the calendar once a second."""
+
+    def __init__(self) -> None:
+        self._second, self._day = -1, ""
+
+    def __call__(self) -> str:
+        second = int(time.time())
+        if second != self._second:
+            self._second, self._day = second, today()
+        return self._day
+
+
+class Service(FastAPI):
+    """The application behind a layer that sees requests before anything else does."""
+
+    front: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await (self.front if scope["type"] == "http" else self.behind)(scope, receive, send)
+
+    async def behind(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """What FastAPI does with a request."""
+        await super().__call__(scope, receive, send)
+
+
 def create_app(settings: Settings | None = None) -> FastAPI:
     """The ASGI application. Without settings: those of the environment."""
     settings = settings or Settings()
@@ -208,8 +235,14 @@ def build_app(settings: Settings, contexts: Contexts, watchers: Watchers | None 
         closing.cancel()
         hub.close()
         await contexts.close()
+        log.flush()
 
-    app = FastAPI(
+    log = standard_error_log(settings.log_level)
+    telling = Telling(log, RequestMetrics(registry))
+    admission = Admission(
+        hosts=(*settings.allowed_hosts, settings.host), keys=settings.api_keys, max_body_bytes=settings.max_body_bytes
+    )
+    app = Service(
         title="Strata",
         version=__version__,
         description=DESCRIPTION,
@@ -218,17 +251,12 @@ def build_app(settings: Settings, contexts: Contexts, watchers: Watchers | None 
         telemetry={"tracing": False, "metrics": False, "logs": False},
         lifespan=lifespan,
         middleware=[
-            Middleware(Telemetry, log=standard_error_log(settings.log_level), metrics=RequestMetrics(registry)),
+            Middleware(Telemetry, telling=telling),
             Middleware(ExceptionMiddleware, handlers={Exception: answer_unexpected}),
-            Middleware(
-                Guard,
-                hosts=(*settings.allowed_hosts, settings.host),
-                keys=settings.api_keys,
-                max_body_bytes=settings.max_body_bytes,
-            ),
-            Middleware(WarmLayer, warm=warm, today=today),
+            Middleware(Guard, admission=admission),
         ],
     )
+    app.front = WarmLayer(app.behind, warm=warm, admission=admission, telling=telling, today=Days())
     app.state.stopping = asyncio.Event()
     models = contexts.known.models
     prices = contexts.known.prices

@@ -1,114 +1,180 @@
-"""The layer in front of the routes that answers what was answered before: no parsing, no assembling, no writing."""
+"""The layer in front of everything that answers what was answered before: no parsing, no assembling, no writing.
+
+What it does not answer itself goes on to the application untouched.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from types import SimpleNamespace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.carrying import WARM_KEY, WORTH_COMPRESSING
-from app.encoding import IDENTITY, coding_for, refuses_identity, tag_among
+from app.encoding import IDENTITY, coding_for, refuses_identity, tag_among, tags_given
+from app.guard import Admission
+from app.telemetry import Telling, id_given
 from app.warm import Given, Warm
 
-POSTED = b"/v1/context"
-POLLED = (b"/v1/sessions/", b"/context")
-NAMED = (b"content-type", b"anthropic-beta")
+POST_PATH = "/v1/context"
+POLL_PATH = "/v1/sessions/{session_id}/context"
+POSTED = POST_PATH.encode()
+POLLED_BEFORE, POLLED_BEHIND = b"/v1/sessions/", b"/context"
+
+NAMED = frozenset({b"content-type", b"anthropic-beta"})
 """Headers that belong to what is asked."""
+
+MOST_HEADS, LONGEST_HEAD = 1024, 2048
+"""Sets of headers whose meaning is remembered, and the bytes of one."""
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a request's headers mean. ``asked`` are those that belong to what is asked; ``coding`` of the answer.
+
+    ``id`` is the caller's name for the request, None where it gave none; ``tags`` are those of what it has.
+    """
+
+    asked: bytes
+    coding: str
+    refuses_identity: bool
+    tags: frozenset[str]
+    id: str | None
+
+
+class Asked(NamedTuple):
+    """A request that may have been answered before; ``began`` is when it came."""
+
+    key: bytes
+    head: Head
+    method: str
+    began: float
 
 
 class WarmLayer:
-    """``today`` is the server's day, which an answer may depend on."""
+    """``today`` is the server's day, which an answer may depend on. ``admission`` says who is answered here."""
 
-    def __init__(self, app: ASGIApp, *, warm: Warm, today: Callable[[], str]) -> None:
+    def __init__(
+        self, app: ASGIApp, *, warm: Warm, admission: Admission, telling: Telling, today: Callable[[], str]
+    ) -> None:
         self.app = app
-        self.warm = warm
-        self.today = today
+        self.warm, self.admission, self.telling, self.today = warm, admission, telling, today
+        self._heads: dict[tuple[object, ...], Head] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope.get("raw_path") or b""
-        if scope["type"] == "http" and scope["method"] == "POST" and path == POSTED:
-            await self._posted(scope, receive, send)
-        elif scope["type"] == "http" and scope["method"] == "GET" and (session := _polled(path)):
-            await self._answered(_key(self.today(), scope, b"GET", session), POLL_ROUTE, scope, receive, send)
-        else:
+        began = perf_counter()
+        path, method = scope.get("raw_path") or b"", scope["method"]
+        session = _polled(path) if method == "GET" else b""
+        asks = session or (method == "POST" and path == POSTED)
+        head = self._head(scope) if asks else None
+        if head is None:
             await self.app(scope, receive, send)
+        elif session:
+            await self._answered(Asked(self._key(head, b"GET", session), head, method, began), scope, receive, send)
+        else:
+            await self._posted(head, began, scope, receive, send)
 
-    async def _posted(self, scope: Scope, receive: Receive, send: Send) -> None:
-        messages, body = await _taken(receive)
+    async def _posted(self, head: Head, began: float, scope: Scope, receive: Receive, send: Send) -> None:
+        message = await receive()
+        if message["type"] == "http.request" and not message.get("more_body"):
+            messages, body = [message], message.get("body", b"")
+        else:
+            messages, body = await _taken(message, receive, self.admission.max_body_bytes)
         again = _again(messages, receive)
-        if body is None:
+        if body is None or len(body) > self.admission.max_body_bytes:
             await self.app(scope, again, send)
         else:
-            await self._answered(_key(self.today(), scope, b"POST", body), POST_ROUTE, scope, again, send)
+            await self._answered(Asked(self._key(head, b"POST", body), head, "POST", began), scope, again, send)
 
-    async def _answered(self, key: bytes, route: SimpleNamespace, scope: Scope, receive: Receive, send: Send) -> None:
-        given = await self.warm.find_or_wait(key)
+    async def _answered(self, asked: Asked, scope: Scope, receive: Receive, send: Send) -> None:
+        given = await self.warm.find_or_wait(asked.key)
         if given is not None:
-            scope["route"] = route
-            await self._send(key, given, scope, send)
+            await self._given(asked, given, send)
             return
-        scope.setdefault("state", {})[WARM_KEY] = key
+        scope.setdefault("state", {})[WARM_KEY] = asked.key
 
         async def send_noting(message: Message) -> None:
-            self.warm.brought(key)
+            self.warm.brought(asked.key)
             await send(message)
 
         try:
             await self.app(scope, receive, send_noting)
         finally:
-            self.warm.brought(key)
+            self.warm.brought(asked.key)
 
-    async def _send(self, key: bytes, given: Given, scope: Scope, send: Send) -> None:
-        accepted, wanted = _negotiated(scope)
-        if wanted and scope["method"] == "GET" and (tag := tag_among(wanted, given.tag)):
-            headers = [(b"etag", tag.encode()), (b"vary", b"accept-encoding")]
-            await send({"type": "http.response.start", "status": 304, "headers": headers})
-            await send({"type": "http.response.body", "body": b""})
-            return
-        small = len(given.content) < WORTH_COMPRESSING and not refuses_identity(accepted)
-        coding = IDENTITY if small else coding_for(accepted) or IDENTITY
-        headers, body = given.coded.get(coding) or await self.warm.coded(key, given, coding)
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+    async def _given(self, asked: Asked, given: Given, send: Send) -> None:
+        key, head, method, began = asked
+        name = head.id or self.telling.new_id()
+        if method == "GET" and head.tags and (tag := tag_among(head.tags, given.tag)):
+            status, (headers, body) = 304, ([(b"etag", tag.encode()), (b"vary", b"accept-encoding")], b"")
+        else:
+            small = len(given.content) < WORTH_COMPRESSING and not head.refuses_identity
+            coding = IDENTITY if small else head.coding
+            status, (headers, body) = 200, given.coded.get(coding) or await self.warm.coded(key, given, coding)
+        headers = [*headers, (b"x-request-id", name.encode())]
+        answered = perf_counter()
+        try:
+            await send({"type": "http.response.start", "status": status, "headers": headers})
+            await send({"type": "http.response.body", "body": body})
+        finally:
+            route = POST_PATH if method == "POST" else POLL_PATH
+            self.telling.tell(name, method, route, status=status, began=began, answered=answered)
+
+    def _head(self, scope: Scope) -> Head | None:
+        """None: the caller is not answered here."""
+        headers: Headers = scope["headers"]
+        client = scope.get("client")
+        known = (*headers, client[0] if client else None)
+        head = self._heads.get(known)
+        if head is None and self.admission.refusal(scope) is None:
+            head = _read(headers)
+            if sum(len(name) + len(value) for name, value in headers) <= LONGEST_HEAD:
+                if len(self._heads) >= MOST_HEADS:
+                    self._heads.clear()
+                self._heads[known] = head
+        return head
+
+    def _key(self, head: Head, kind: bytes, asked: bytes) -> bytes:
+        """Different for whatever may have another answer."""
+        digest = hashlib.sha256(b"%b\n%b\n%b%d\n" % (self.today().encode(), kind, head.asked, len(asked)))
+        digest.update(asked)
+        return digest.digest()
 
 
-POST_ROUTE = SimpleNamespace(path="/v1/context")
-POLL_ROUTE = SimpleNamespace(path="/v1/sessions/{session_id}/context")
-"""What a log line and the figures are told of the route, which is not reached."""
+def _read(headers: Headers) -> Head:
+    accepted = [value.decode("latin-1") for name, value in headers if name == b"accept-encoding"]
+    wanted = [value.decode("latin-1") for name, value in headers if name == b"if-none-match"]
+    return Head(
+        asked=b"".join(b"%b:%b\n" % header for header in headers if header[0] in NAMED),
+        coding=coding_for(accepted) or IDENTITY,
+        refuses_identity=refuses_identity(accepted),
+        tags=tags_given(wanted),
+        id=id_given(headers),
+    )
 
 
 def _polled(path: bytes) -> bytes:
     """The session that is named; empty for another address."""
-    front, back = POLLED
-    if not (path.startswith(front) and path.endswith(back)):
+    if not (path.startswith(POLLED_BEFORE) and path.endswith(POLLED_BEHIND)):
         return b""
-    named = path[len(front) : -len(back)]
+    named = path[len(POLLED_BEFORE) : -len(POLLED_BEHIND)]
     return b"" if b"/" in named else unquote_to_bytes(named)
 
 
-def _key(today: str, scope: Scope, *asked: bytes) -> bytes:
-    """Different for whatever may have another answer."""
-    named = [b"%s:%s" % header for header in scope["headers"] if header[0] in NAMED]
-    digest = hashlib.sha256(b"\n".join((today.encode(), *named, b"")))
-    for part in asked:
-        digest.update(b"%d\n" % len(part))
-        digest.update(part)
-    return digest.digest()
-
-
-async def _taken(receive: Receive) -> tuple[list[Message], bytes | None]:
-    """The messages of a body, and the body; None where it was not sent to its end."""
-    message = await receive()
-    if message["type"] == "http.request" and not message.get("more_body"):
-        return [message], message.get("body", b"")
-    messages = [message]
-    while message["type"] == "http.request" and message.get("more_body"):
+async def _taken(message: Message, receive: Receive, most: int) -> tuple[list[Message], bytes | None]:
+    """The messages of a body that ``message`` begins, and the body; None where it has no end or passes ``most``."""
+    messages, taken = [message], len(message.get("body", b""))
+    while message["type"] == "http.request" and message.get("more_body") and taken <= most:
         message = await receive()
         messages.append(message)
-    whole = message["type"] == "http.request"
+        taken += len(message.get("body", b""))
+    whole = message["type"] == "http.request" and not message.get("more_body")
     return messages, b"".join([one.get("body", b"") for one in messages]) if whole else None
 
 
@@ -122,14 +188,3 @@ def _again(messages: list[Message], receive: Receive) -> Receive:
         return await receive()
 
     return receive_again
-
-
-def _negotiated(scope: Scope) -> tuple[list[str], list[str]]:
-    """What the caller says of codings, and of tags that it has."""
-    accepted, wanted = [], []
-    for name, value in scope["headers"]:
-        if name == b"accept-encoding":
-            accepted.append(value.decode("latin-1"))
-        elif name == b"if-none-match":
-            wanted.append(value.decode("latin-1"))
-    return accepted, wanted

@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 from starlette.types import Message, Receive, Scope, Send
 
-from app.guard import Guard
+from app.guard import Admission, Guard
 from app.main import create_app
 from app.settings import Settings
 from tests.asking import inline, refused
@@ -54,7 +54,7 @@ def called_from(client: tuple[str, int] | None, *, keys: tuple[str, ...] = (), *
     async def send(message: Message) -> None:
         sent.append(message)
 
-    guard = Guard(takes_everything, hosts=(), keys=keys, max_body_bytes=100)
+    guard = Guard(takes_everything, Admission(hosts=(), keys=keys, max_body_bytes=100))
     plain = {"type": "http", "path": "/v1/models", "headers": [(b"host", b"localhost")], "client": client}
     asyncio.run(guard({**plain, **scope}, receive, send))
     return sent
@@ -226,7 +226,7 @@ def test_a_refusal_comes_too_late_once_an_answer_has_begun() -> None:
         await receive()
 
     scope = {"type": "http", "path": "/", "headers": [(b"host", b"localhost")], "client": None}
-    asyncio.run(Guard(answers_first, hosts=(), keys=(), max_body_bytes=100)(scope, receive, send))
+    asyncio.run(Guard(answers_first, Admission(hosts=(), keys=(), max_body_bytes=100))(scope, receive, send))
     assert [message["status"] for message in sent] == [200]
 
 
@@ -246,7 +246,7 @@ def test_a_host_longer_than_any_name_is_refused() -> None:
 
 
 def test_a_verdict_does_not_change_when_it_is_asked_for_again() -> None:
-    guard = Guard(takes_everything, hosts=("a.example",), keys=(), max_body_bytes=1)
+    guard = Guard(takes_everything, Admission(hosts=("a.example",), keys=(), max_body_bytes=1))
     callers = [("127.0.0.1", b"a.example"), ("10.0.0.1", b"a.example"), ("127.0.0.1", b"b.example")]
 
     async def statuses() -> list[int]:

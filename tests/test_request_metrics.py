@@ -13,10 +13,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.guard import Guard
+from app.guard import Admission, Guard
 from app.log import Log
 from app.request_metrics import BOUNDS, LABELS, RequestMetrics
-from app.telemetry import Telemetry
+from app.telemetry import Telemetry, Telling
 
 WAIT_SECONDS = 0.02
 
@@ -87,13 +87,13 @@ def told(app: ASGIApp, **scope: Any) -> dict[tuple[str, ...], float]:
         """Nobody listens."""
 
     plain = {"type": "http", "path": "/v1/models", "method": "GET", "headers": [], "client": None}
-    telemetry = Telemetry(app, Log("error", len, float), RequestMetrics(registry))
+    telemetry = Telemetry(app, Telling(Log("error", len, float), RequestMetrics(registry)))
     asyncio.run(telemetry({**plain, **scope}, receive, send))
     return samples(registry)
 
 
 def test_what_the_guard_refuses_is_counted_without_a_route() -> None:
-    found = told(Guard(answers_late, hosts=(), keys=("k",), max_body_bytes=1))
+    found = told(Guard(answers_late, Admission(hosts=(), keys=("k",), max_body_bytes=1)))
     assert found["strata_requests_total", "none", "GET", "4xx"] == 1
 
 

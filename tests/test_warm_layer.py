@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 from starlette.types import Message, Receive, Scope, Send
 
 from app.carrying import WARM_KEY
@@ -16,9 +17,13 @@ from app.core.footprint import Footprint
 from app.core.previous import Turn
 from app.core.remembered import Remembered
 from app.core.sent import Sent
+from app.guard import Admission
+from app.log import Log
 from app.recall import Repeats
+from app.request_metrics import RequestMetrics
 from app.stores.process import ProcessStore
 from app.stores.sessions import Sessions
+from app.telemetry import Telling
 from app.warm import Warm
 from app.warm_layer import WarmLayer
 from app.workspaces.disk import Disk
@@ -55,7 +60,13 @@ class Ground:
         self.sessions = Sessions(self.store, "v")
         footprints = Footprints(Fence.of([]), 1000, Disk())
         self.warm = Warm(self.sessions, footprints, self.most, 10, clock=lambda: self.now, now=lambda: self.moment)
-        self.layer = WarmLayer(self.inner, warm=self.warm, today=lambda: self.day)
+        self.layer = WarmLayer(
+            self.inner,
+            warm=self.warm,
+            admission=Admission(hosts=(), keys=(), max_body_bytes=10_000),
+            telling=Telling(Log("error", len, time.time), RequestMetrics(CollectorRegistry())),
+            today=lambda: self.day,
+        )
 
     async def begin(self) -> None:
         turn = Turn(Sent("m", "e", (), 0, started=self.moment), 1, 1)
@@ -107,7 +118,8 @@ class Ground:
             sent.append(message)
 
         method = "POST" if path == "/v1/context" else "GET"
-        rows = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+        named = {"host": "localhost"} | headers
+        rows = [(name.replace("_", "-").encode(), value.encode()) for name, value in named.items()]
         scope = {"type": "http", "method": method, "path": path, "raw_path": path.encode(), "headers": rows}
         await self.layer(scope, receive, send)
         return sent

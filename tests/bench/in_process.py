@@ -31,7 +31,6 @@ from app.context import Contexts
 from app.core.assembly import assemble
 from app.main import build_app, build_contexts, server_facts
 from app.settings import Settings
-from app.warm_layer import WarmLayer
 from app.wire.answers import to_bytes
 from app.wire.requests import Ask, parse_context_request, to_ask
 from tests.bench.processes import ROOT, SERVER_CORE, NotStartedError, environment_of, pinned
@@ -130,13 +129,13 @@ async def warmed(settings: Settings, contexts: Contexts, cwd: Path) -> float | N
     for _ in range(ATTEMPTS):
         for _ in range(WARM_UP):
             await warm_core(app, sent)
-        found = await alone(layer_of(app.middleware_stack), sent)
+        found = await alone(app.front, sent)
         if found is not None:
             return found
     return None
 
 
-async def alone(layer: WarmLayer, sent: bytes) -> float | None:
+async def alone(layer: Any, sent: bytes) -> float | None:
     """Microseconds of answers without what is behind the layer. None when it was needed."""
     behind, reached = layer.app, []
 
@@ -147,12 +146,6 @@ async def alone(layer: WarmLayer, sent: bytes) -> float | None:
     found = await timed(lambda: warm_core(layer, sent), WARM)
     layer.app = behind
     return None if reached else found
-
-
-def layer_of(stack: Any) -> WarmLayer:
-    while not isinstance(stack, WarmLayer):
-        stack = stack.app
-    return stack
 
 
 async def measured(root: Path, cwd: Path) -> InProcess:
