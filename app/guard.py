@@ -24,6 +24,8 @@ LONGEST_HOST = 300
 MOST_KNOWN = 1024
 """Hosts and addresses whose verdict is kept."""
 
+Headers = Sequence[tuple[bytes, bytes]]
+
 _WEIGHED = frozenset({b"host", b"x-api-key", b"authorization", b"content-length"})
 
 
@@ -41,13 +43,13 @@ class Admission:
         self._names_us = lru_cache(MOST_KNOWN)(self._is_own_name)
         self._is_near = lru_cache(MOST_KNOWN)(_is_loopback)
 
-    def refusal(self, scope: Scope) -> Problem | None:
-        is_open = scope["path"] in OPEN_PATHS
-        headers = [header for header in scope["headers"] if header[0] in _WEIGHED]
+    def refusal(self, path: str, given: Headers, client: str | None) -> Problem | None:
+        """Why the request does not go on. ``client`` is an address; None: a Unix socket or a caller in the process."""
+        is_open = path in OPEN_PATHS
+        headers = [header for header in given if header[0] in _WEIGHED]
         if not is_open and not self._is_for_us(headers):
             return HostRefused("Call it by localhost or 127.0.0.1, or name this host in STRATA_ALLOWED_HOSTS.")
-        client = scope.get("client")
-        if not self.keys and client is not None and not self._is_near(client[0]):
+        if not self.keys and client is not None and not self._is_near(client):
             return CallerRefused("No API key is configured: call from the same machine, or set STRATA_API_KEYS.")
         weighed = dict(headers)
         if self.keys and not is_open and not self._has_key(weighed):
@@ -92,7 +94,8 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        problem = self.admission.refusal(scope)
+        client = scope.get("client")
+        problem = self.admission.refusal(scope["path"], scope["headers"], client[0] if client else None)
         if problem is not None:
             await _refuse(problem, scope, send)
             return

@@ -39,14 +39,23 @@ class Log:
         if level in self._taken:
             now = self._now()
             row = {**values, "event": event, "level": level, "timestamp": self._timestamp(now)}
-            line = orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
-            if self._waiting:
-                self._waiting.append(line)
-            elif now - self._last < TOGETHER and (loop := _running()):
-                self._waiting.append(line)
-                loop.call_later(TOGETHER, self.flush)
-            else:
-                self._written(line, now)
+            self._put(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE), now)
+
+    def plain(self, level: Level, event: str, fields: str) -> None:
+        """As `line`, with the values as JSON has them, in less time; `event` and they need no escapes."""
+        if level in self._taken:
+            now = self._now()
+            stamp = self._timestamp(now)
+            self._put(f'{{{fields},"event":"{event}","level":"{level}","timestamp":"{stamp}"}}\n'.encode(), now)
+
+    def _put(self, line: bytes, now: float) -> None:
+        if self._waiting:
+            self._waiting.append(line)
+        elif now - self._last < TOGETHER and (loop := _running()):
+            self._waiting.append(line)
+            loop.call_later(TOGETHER, self.flush)
+        else:
+            self._written(line, now)
 
     def flush(self) -> None:
         """Writes what waits."""

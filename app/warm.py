@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from cachetools import LRUCache
 
 from app.core.weight import weight
-from app.encoding import IDENTITY, compressed, tag_in
+from app.encoding import IDENTITY, compressed, tag_among, tag_in
 from app.metrics import WarmFigures
 from app.recall import Repeats
 from app.stores.sessions import Sessions
@@ -17,6 +17,9 @@ from app.workspaces.footprints import Footprints
 
 ENTRY = 1024
 """Bytes that holding any answer takes, its key included."""
+
+MOST_TAGS = 16
+"""Sets of tags of which it is remembered whether the answer is among them."""
 
 BYTE = 255
 
@@ -26,12 +29,38 @@ LARGE = 64 * 1024
 Header = tuple[bytes, bytes]
 
 
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """An answer in one coding: its headers as ASGI and as HTTP have them, and its body."""
+
+    headers: tuple[Header, ...]
+    lines: bytes
+    body: bytes
+
+    @classmethod
+    def of(cls, tag: str, coding: str, body: bytes) -> Coded:
+        headers = (
+            (b"content-length", b"%d" % len(body)),
+            (b"content-type", b"application/json"),
+            (b"etag", (tag if coding == IDENTITY else tag_in(coding, tag)).encode()),
+            (b"vary", b"accept-encoding"),
+            *(() if coding == IDENTITY else ((b"content-encoding", coding.encode()),)),
+        )
+        return cls(headers, _lines(headers), body)
+
+    @classmethod
+    def unchanged(cls, tag: str) -> Coded:
+        """Says that the caller has it."""
+        headers = ((b"etag", tag.encode()), (b"vary", b"accept-encoding"))
+        return cls(headers, _lines(headers), b"")
+
+
 @dataclass(slots=True)
 class Given:
     """An answer as it was sent. ``tag`` is its ETag without a coding.
 
     ``told`` is when its session is told next; ``until`` is how long it holds, by the clock that all processes share.
-    ``coded`` holds headers and body by coding, ``identity`` among them; ``weight`` is of the rest, in bytes.
+    ``coded`` holds it by coding, ``identity`` among them; ``weight`` is of the rest, in bytes.
     ``quick``: what it was read from takes no thread to compare.
     """
 
@@ -42,11 +71,22 @@ class Given:
     until: float
     weight: int = 0
     quick: bool = True
-    coded: dict[str, tuple[list[Header], bytes]] = field(default_factory=dict)
+    coded: dict[str, Coded] = field(default_factory=dict)
+    told_unchanged: dict[frozenset[str], Coded | None] = field(default_factory=dict)
+
+    def unchanged(self, tags: frozenset[str]) -> Coded | None:
+        """Says to a caller who has it under one of ``tags`` that it is the same; None: it has another one."""
+        if tags in self.told_unchanged:
+            return self.told_unchanged[tags]
+        tag = tag_among(tags, self.tag)
+        told = Coded.unchanged(tag) if tag else None
+        if len(self.told_unchanged) < MOST_TAGS:
+            self.told_unchanged[tags] = told
+        return told
 
     @property
     def bytes(self) -> int:
-        return ENTRY + self.weight + sum(len(body) for _, body in self.coded.values() if body is not self.content)
+        return ENTRY + self.weight + sum(len(one.body) for one in self.coded.values() if one.body is not self.content)
 
 
 class Warm:
@@ -76,6 +116,18 @@ class Warm:
     def figures(self) -> WarmFigures:
         return WarmFigures(len(self._given), int(self._given.currsize), self._repeated, self._assembled)
 
+    def at_once(self, key: bytes) -> Given | None:
+        """As `find`, where nobody has to be asked and nothing told; None: it has to be found out."""
+        given = self._given.get(key)
+        if given is None or not given.quick or not given.repeats.lasts:
+            return None
+        repeats = given.repeats
+        if repeats.session is not None and not self._is_known(given, repeats.session):
+            return None
+        if self._footprints.renewed(repeats.footprint) is not repeats.footprint:
+            return None
+        return given
+
     async def find(self, key: bytes) -> Given | None:
         """The answer that ``key`` had and would have again."""
         given = self._given.get(key)
@@ -100,7 +152,6 @@ class Warm:
         while True:
             given = await self.find(key)
             if given is not None:
-                self._repeated += 1
                 return given
             if key not in self._given:
                 return None
@@ -109,6 +160,10 @@ class Warm:
                 self._coming[key] = asyncio.Event()
                 return None
             await coming.wait()
+
+    def gave(self) -> None:
+        """Counts an answer that was given again."""
+        self._repeated += 1
 
     def brought(self, key: bytes) -> None:
         """What `find_or_wait` asked for is there, or will not come: those who wait go on."""
@@ -128,12 +183,12 @@ class Warm:
             size = len(content) + weight(repeats)
             self._put(key, Given(content, tag, repeats, self._later(key), repeats.until, size, quick))
 
-    async def coded(self, key: bytes, given: Given, coding: str) -> tuple[list[Header], bytes]:
-        """Headers and body in ``coding``, which is one of `encoding.CODINGS` or `encoding.IDENTITY`."""
+    async def coded(self, key: bytes, given: Given, coding: str) -> Coded:
+        """The answer in ``coding``, which is one of `encoding.CODINGS` or `encoding.IDENTITY`."""
         found = given.coded.get(coding)
         if found is None:
             body = given.content if coding == IDENTITY else await self._compressed(given.content, coding)
-            found = given.coded[coding] = (headers_of(given.tag, coding, len(body)), body)
+            found = given.coded[coding] = Coded.of(given.tag, coding, body)
             if self._given.get(key) is given:
                 self._put(key, given)
         return found
@@ -144,6 +199,12 @@ class Warm:
             if len(content) > LARGE
             else compressed(content, coding)
         )
+
+    def _is_known(self, given: Given, session: str) -> bool:
+        repeats = given.repeats
+        if self._sessions.alone != repeats.alone or self._sessions.version_here(session) != repeats.version:
+            return False
+        return self._now() <= given.until and self._clock() < given.told
 
     async def _is_as_it_was(self, key: bytes, given: Given, session: str) -> bool:
         repeats = given.repeats
@@ -176,11 +237,5 @@ class Warm:
             self._given[key] = given
 
 
-def headers_of(tag: str, coding: str, length: int) -> list[Header]:
-    headers = [
-        (b"content-length", str(length).encode()),
-        (b"content-type", b"application/json"),
-        (b"etag", (tag if coding == IDENTITY else tag_in(coding, tag)).encode()),
-        (b"vary", b"accept-encoding"),
-    ]
-    return headers if coding == IDENTITY else [*headers, (b"content-encoding", coding.encode())]
+def _lines(headers: Sequence[Header]) -> bytes:
+    return b"".join(b"%b: %b\r\n" % header for header in headers)

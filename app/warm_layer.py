@@ -6,7 +6,7 @@ What it does not answer itself goes on to the application untouched.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
 from typing import NamedTuple
@@ -15,10 +15,10 @@ from urllib.parse import unquote_to_bytes
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.carrying import WARM_KEY, WORTH_COMPRESSING
-from app.encoding import IDENTITY, coding_for, refuses_identity, tag_among, tags_given
-from app.guard import Admission
+from app.encoding import IDENTITY, coding_for, refuses_identity, tags_given
+from app.guard import Admission, Headers
 from app.telemetry import Telling, id_given
-from app.warm import Given, Warm
+from app.warm import Coded, Given, Warm
 
 POST_PATH = "/v1/context"
 POLL_PATH = "/v1/sessions/{session_id}/context"
@@ -30,8 +30,6 @@ NAMED = frozenset({b"content-type", b"anthropic-beta"})
 
 MOST_HEADS, LONGEST_HEAD = 1024, 2048
 """Sets of headers whose meaning is remembered, and the bytes of one."""
-
-Headers = Sequence[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +44,24 @@ class Head:
     refuses_identity: bool
     tags: frozenset[str]
     id: str | None
+
+
+class Request(NamedTuple):
+    """A request that came whole. ``client`` is an address, None for a caller in the process."""
+
+    method: bytes
+    path: bytes
+    headers: Headers
+    client: str | None
+    body: bytes
+
+
+class Reply(NamedTuple):
+    """``lines`` are the headers as HTTP has them, with the empty line behind them."""
+
+    status: int
+    lines: bytes
+    body: bytes
 
 
 class Asked(NamedTuple):
@@ -72,7 +88,8 @@ class WarmLayer:
         path, method = scope.get("raw_path") or b"", scope["method"]
         session = _polled(path) if method == "GET" else b""
         asks = session or (method == "POST" and path == POSTED)
-        head = self._head(scope) if asks else None
+        client = scope.get("client")
+        head = self._head(scope["path"], scope["headers"], client[0] if client else None) if asks else None
         if head is None:
             await self.app(scope, receive, send)
         elif session:
@@ -111,28 +128,54 @@ class WarmLayer:
     async def _given(self, asked: Asked, given: Given, send: Send) -> None:
         key, head, method, began = asked
         name = head.id or self.telling.new_id()
-        if method == "GET" and head.tags and (tag := tag_among(head.tags, given.tag)):
-            status, (headers, body) = 304, ([(b"etag", tag.encode()), (b"vary", b"accept-encoding")], b"")
-        else:
-            small = len(given.content) < WORTH_COMPRESSING and not head.refuses_identity
-            coding = IDENTITY if small else head.coding
-            status, (headers, body) = 200, given.coded.get(coding) or await self.warm.coded(key, given, coding)
-        headers = [*headers, (b"x-request-id", name.encode())]
+        status, coded = _reply(head, method, given)
+        if coded is None:
+            coded = await self.warm.coded(key, given, _coding(head, given))
+        headers = [*coded.headers, (b"x-request-id", name.encode())]
         answered = perf_counter()
         try:
             await send({"type": "http.response.start", "status": status, "headers": headers})
-            await send({"type": "http.response.body", "body": body})
+            await send({"type": "http.response.body", "body": coded.body})
         finally:
-            route = POST_PATH if method == "POST" else POLL_PATH
-            self.telling.tell(name, method, route, status=status, began=began, answered=answered)
+            self._tell(name, method, status, began, answered)
 
-    def _head(self, scope: Scope) -> Head | None:
+    def asked(self, request: Request) -> Asked | None:
+        """A whole request to an address that `answers` knows; None: the caller is not answered here."""
+        method, path, headers, client, body = request
+        head = self._head(POST_PATH, headers, client)
+        if head is None:
+            return None
+        key = self._key(head, method, body if method == b"POST" else _polled(path))
+        return Asked(key, head, method.decode(), perf_counter())
+
+    def at_once(self, asked: Asked, began: float) -> Reply | None:
+        """The answer, for a server that can do without ASGI. None: the application has to be asked."""
+        key, head, method, _ = asked
+        given = self.warm.at_once(key)
+        if given is None:
+            return None
+        status, coded = _reply(head, method, given)
+        if coded is None:
+            return None
+        name = head.id or self.telling.new_id()
+        self._tell(name, method, status, began, perf_counter())
+        return Reply(status, b"%bx-request-id: %b\r\n\r\n" % (coded.lines, name.encode()), coded.body)
+
+    @staticmethod
+    def answers(method: bytes, path: bytes) -> bool:
+        """Whether requests for this address are answered here at all."""
+        return path == POSTED if method == b"POST" else method == b"GET" and _polled(path) != b""
+
+    def _tell(self, name: str, method: str, status: int, began: float, answered: float) -> None:
+        self.warm.gave()
+        route = POST_PATH if method == "POST" else POLL_PATH
+        self.telling.tell(name, method, route, status=status, began=began, answered=answered)
+
+    def _head(self, path: str, headers: Headers, client: str | None) -> Head | None:
         """None: the caller is not answered here."""
-        headers: Headers = scope["headers"]
-        client = scope.get("client")
-        known = (*headers, client[0] if client else None)
+        known = (client, *headers)
         head = self._heads.get(known)
-        if head is None and self.admission.refusal(scope) is None:
+        if head is None and self.admission.refusal(path, headers, client) is None:
             head = _read(headers)
             if sum(len(name) + len(value) for name, value in headers) <= LONGEST_HEAD:
                 if len(self._heads) >= MOST_HEADS:
@@ -157,6 +200,17 @@ def _read(headers: Headers) -> Head:
         tags=tags_given(wanted),
         id=id_given(headers),
     )
+
+
+def _reply(head: Head, method: str, given: Given) -> tuple[int, Coded | None]:
+    """Status and answer; None: it has not been compressed yet."""
+    if head.tags and method == "GET" and (unchanged := given.unchanged(head.tags)):
+        return 304, unchanged
+    return 200, given.coded.get(_coding(head, given))
+
+
+def _coding(head: Head, given: Given) -> str:
+    return IDENTITY if len(given.content) < WORTH_COMPRESSING and not head.refuses_identity else head.coding
 
 
 def _polled(path: bytes) -> bytes:

@@ -10,6 +10,8 @@ from typing import Any
 
 import uvicorn
 
+from app.cli.protocol import WarmProtocol
+
 
 class NotServingError(RuntimeError):
     """The server ended before it took its first connection."""
@@ -38,7 +40,7 @@ def serve(app: Any) -> Iterator[str]:
     """Serve an ASGI app; yields its base URL, without a slash at the end."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
-        server = Announced(uvicorn.Config(app, log_config=None, ws="none", lifespan="on"))
+        server = Announced(uvicorn.Config(app, http=WarmProtocol, log_config=None, ws="none", lifespan="on"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         server.settled.wait()

@@ -74,3 +74,10 @@ def test_standard_error_may_be_closed(closing: str, told: int) -> None:
     )
     assert done.stdout == b"on\n"
     assert len(done.stderr.splitlines()) == told
+
+
+def test_a_plain_line_is_the_same_line() -> None:
+    log, lines = written("info", 0.25, 0.25)
+    log.line("info", "request", {"id": "a", "status": 200})
+    log.plain("info", "request", '"id":"a","status":200')
+    assert lines[0] == lines[1]

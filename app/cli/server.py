@@ -8,6 +8,8 @@ import socket
 import uvicorn
 from fastapi import FastAPI
 
+from app.cli.protocol import WarmProtocol
+
 DRAIN_SECONDS = 10
 """How long answers that are under way may take when the server is to end."""
 
@@ -27,6 +29,7 @@ class Server(uvicorn.Server):
 def _configuration(app: FastAPI) -> uvicorn.Config:
     return uvicorn.Config(
         app,
+        http=WarmProtocol,
         log_level="warning",
         access_log=False,
         server_header=False,

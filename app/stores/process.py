@@ -44,6 +44,9 @@ class ProcessStore:
             return written
 
     async def version(self, key: str) -> int:
+        return self.version_here(key)
+
+    def version_here(self, key: str) -> int:
         held = self._sessions.get(key)
         return held.version if held else 0
 

@@ -98,6 +98,10 @@ class RedisStore:
                 return head.version if head else 0
         return self._copies.held(key).version
 
+    def version_here(self, key: str) -> int | None:  # noqa: ARG002 - the socket's
+        """Another process may have written it."""
+        return None
+
     async def save(self, key: str, remembered: Remembered, version: int) -> int:
         """A session too heavy to be kept here is kept nowhere, nor what it was before."""
         written, tried = _drawn(), not self._alone

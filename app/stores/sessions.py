@@ -34,6 +34,10 @@ class Sessions:
         """That of what would be loaded, for less; 0: nothing."""
         return await self.store.version(self._key(session)) if session else 0
 
+    def version_here(self, session: str) -> int | None:
+        """The same where it is known without asking anyone."""
+        return self.store.version_here(self._key(session))
+
     async def save(self, session: str | None, remembered: Remembered, held: Held) -> int:
         """The version it is kept as, 1 without a session; 0 when another wrote it since ``held`` was loaded.
 

@@ -37,6 +37,9 @@ class Store(Protocol):
     async def version(self, key: str) -> int:
         """That of `load`, for less."""
 
+    def version_here(self, key: str) -> int | None:
+        """That of `version`, where it is known without asking anyone; None: it has to be asked."""
+
     async def forget(self, key: str) -> bool:
         """Whether there was something to forget, as far as can be told."""
 
