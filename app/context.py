@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from weakref import WeakValueDictionary
 
@@ -155,12 +155,14 @@ class Contexts:
 
     @asynccontextmanager
     async def _opened(self, ask: Ask) -> AsyncIterator[tuple[Ask, Workspace]]:
-        opened = await asyncio.to_thread(open_source, ask.source, self.ground)
+        client, opened = await asyncio.to_thread(_opened_for, ask, self.ground)
         try:
-            client = await asyncio.to_thread(_settled, ask.request.client, opened)
             yield replace(ask, request=replace(ask.request, client=client)), opened.workspace
         finally:
-            await asyncio.to_thread(opened.workspace.close)
+            if isinstance(ask.source, CommitSource):  # it waits for its processes
+                await asyncio.to_thread(opened.workspace.close)
+            else:
+                opened.workspace.close()
 
     async def _turn(self, ask: Ask, workspace: Workspace) -> Answer:
         """Recall, gather, assemble, remember; again when another process wrote the session first."""
@@ -237,6 +239,15 @@ class Contexts:
 
     async def _recalled(self, ask: Ask) -> Recalled:
         return recalled(ask, await self.sessions.load(ask.session_id), identity_of(ask))
+
+
+def _opened_for(ask: Ask, ground: Ground) -> tuple[Client, Opened]:
+    opened = open_source(ask.source, ground)
+    with ExitStack() as on_failure:
+        on_failure.callback(opened.workspace.close)
+        client = _settled(ask.request.client, opened)
+        on_failure.pop_all()
+    return client, opened
 
 
 def open_source(source: Source, ground: Ground) -> Opened:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Collection, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from app.core.allowance import Limits
 from app.core.attachments import Attached, attach
@@ -73,12 +73,11 @@ class Known:
 
 @dataclass(slots=True)
 class Answers:
-    """A workspace's answers within one request: each question is put once, one at a time."""
+    """A workspace's answers within one request: each question is put once."""
 
     workspace: Workspace
     expired: Callable[[], bool] = _never
     given: dict[Question, Answer] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def drive(self, flow: Flow[T]) -> T:
         """Runs a flow to its end."""
@@ -94,11 +93,10 @@ class Answers:
         """Raises TookTooLong once the request's time is over: no flow can go on without an answer."""
         if self.expired():
             raise TookTooLong("The workspace took too long to read: make it smaller, or raise STRATA_REQUEST_SECONDS.")
-        with self.lock:
-            answer = self.given.get(question)
-            if answer is None:
-                answer = self.given[question] = self._asked(question)
-            return answer
+        answer = self.given.get(question)
+        if answer is None:
+            answer = self.given[question] = self._asked(question)
+        return answer
 
     def _asked(self, question: Question) -> Node | Content | tuple[str, ...]:
         if isinstance(question, Look):
@@ -118,40 +116,55 @@ class Wanted:
     skills: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class _Layers:
+    """What was gathered. ``notices`` are about style, skills and additional directories."""
+
+    plan: Plan
+    git: GitFacts | None
+    style: tuple[str, OutputStyle | None] | None
+    skills: Skills
+    memory: Memory
+    attached: Attached
+    notices: tuple[Notice, ...]
+
+
 async def gather(workspace: Workspace, request: Request, known: Known, wanted: Wanted) -> Facts:
-    """The facts of one turn. The layers are gathered in parallel; none needs another."""
-    answers = Answers(workspace, known.deadline())
-    plan = await asyncio.to_thread(_plan, answers, request, known, wanted)
-    git = asyncio.create_task(asyncio.to_thread(_git, workspace, plan, wanted))
-    style = asyncio.create_task(asyncio.to_thread(_style, answers, plan, request, known, wanted))
-    memory = asyncio.create_task(asyncio.to_thread(_memory, answers, plan, request, wanted))
-    skills = asyncio.create_task(asyncio.to_thread(_skills, answers, plan, request, wanted))
-    await _ended(git, style, memory, skills)
-    chosen, notices = style.result()
-    listed, told = skills.result()
-    loaded, attached = memory.result()
-    model = known.models.find(request.model)
+    """The facts of one turn. Git works while the rest is read."""
+    layers = await asyncio.to_thread(_layers, workspace, request, known, wanted)
+    plan, model = layers.plan, known.models.find(request.model)
     return Facts(
-        request=_settled(request, plan, chosen[1] if chosen else None, listed),
+        request=_settled(request, plan, layers.style[1] if layers.style else None, layers.skills),
         model=model,
         wire_model=known.models.wire_id(request.model),
-        git=git.result(),
-        memory=loaded,
-        attached=attached,
+        git=_git(layers.git, plan),
+        memory=layers.memory,
+        attached=layers.attached,
         memory_dir=auto_memory_dir(plan) if request.memory.enabled else None,
         prose=known.prose,
         configuration=plan.configuration,
-        style=chosen,
+        style=layers.style,
         window_override=known.window_override,
         prices=known.prices,
         cool_down=known.cool_down,
-        notices=(
-            *await asyncio.to_thread(_absent_notices, answers, plan),
-            *model_notices(request.model, model, known.models),
-            *notices,
-            *told,
-        ),
+        notices=(*model_notices(request.model, model, known.models), *layers.notices),
     )
+
+
+def _layers(workspace: Workspace, request: Request, known: Known, wanted: Wanted) -> _Layers:
+    asking = workspace.asking_git(request.client.cwd) if wanted.git else nullcontext(_nothing)
+    with asking as told:
+        answers = Answers(workspace, known.deadline())
+        plan = _plan(answers, request, known, wanted)
+        style, styled = _style(answers, plan, request, known, wanted)
+        skills, listed = _skills(answers, plan, request, wanted)
+        memory, attached = _memory(answers, plan, request, wanted)
+        notices = (*_absent_notices(answers, plan), *styled, *listed)
+        return _Layers(plan, told(), style, skills, memory, attached, notices)
+
+
+def _nothing() -> None:
+    return None
 
 
 async def gather_attachments(
@@ -165,14 +178,6 @@ async def gather_attachments(
         return _memory(answers, plan, request, wanted)
 
     return await asyncio.to_thread(gathered)
-
-
-async def _ended(*layers: asyncio.Task[Any]) -> None:
-    """Waits for all layers, since none may use the workspace once it is closed; then raises the first failure."""
-    await asyncio.wait(layers)
-    failures = [failure for layer in layers if (failure := layer.exception()) is not None]
-    if failures:
-        raise failures[0]
 
 
 def _plan(answers: Answers, request: Request, known: Known, wanted: Wanted) -> Plan:
@@ -196,8 +201,7 @@ def _plan(answers: Answers, request: Request, known: Known, wanted: Wanted) -> P
     )
 
 
-def _git(workspace: Workspace, plan: Plan, wanted: Wanted) -> GitFacts | None:
-    facts = workspace.git(plan.client.cwd) if wanted.git else None
+def _git(facts: GitFacts | None, plan: Plan) -> GitFacts | None:
     if facts is None:
         return GitFacts(roots=plan.roots) if plan.roots else None
     return replace(facts, roots=facts.roots or plan.roots)

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,21 +17,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.core.facts import Client, Content, GitFacts, GitRoots, Node, Request
+from app.core.facts import Client, GitFacts, Node, Request
 from app.core.paths import Paths
-from app.errors import GitUnavailable
+from app.errors import GitUnavailable, TookTooLong
 from app.gather import Known, Wanted, gather
 from app.main import build_app, build_contexts, create_app
 from app.settings import Settings
+from app.workspaces.containment import Shown
 from app.workspaces.inline import InlineFile, InlineWorkspace, Text
 from app.workspaces.program import GitProgram
-from app.workspaces.repository import Repository
 from tests.asking import CWD, DATE, ask, bare, inline, local
 from tests.reference.programs import first_commit, git
 from tests.serving import serve
-
-PATIENCE = 30
-"""Seconds after which a deadlock counts as one."""
 
 READ = {"name": "Read", "description": "Reads.", "input_schema": {"type": "object"}}
 MCP = {"name": "mcp__docs__find", "description": "Finds.", "input_schema": {"type": "object"}}
@@ -421,37 +419,32 @@ def test_sessions_beyond_the_limit_are_forgotten_oldest_first() -> None:
 
 
 @dataclass
-class Meeting:
-    """An inline workspace in which git and memory each wait until the other was asked for."""
+class Watched:
+    """An inline workspace that tells in which order it is asked."""
 
     inner: InlineWorkspace
     paths: Paths = field(default_factory=Paths)
-    git_asked: threading.Event = field(default_factory=threading.Event)
-    memory_asked: threading.Event = field(default_factory=threading.Event)
-    met: list[bool] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
 
     def look(self, path: str) -> Node:
         if path.endswith("CLAUDE.local.md"):
-            self.memory_asked.set()
-            self.met.append(self.git_asked.wait(PATIENCE))
+            self.told.append("memory read")
         return self.inner.look(path)
 
-    def read(self, path: str) -> Content:
-        return self.inner.read(path)
+    @contextmanager
+    def asking_git(self, cwd: str) -> Iterator[Callable[[], GitFacts | None]]:
+        self.told.append("git begun")
+        try:
+            yield partial(self.answer, cwd)
+        finally:
+            self.told.append("git left")
 
-    def names(self, path: str) -> tuple[str, ...]:
-        return self.inner.names(path)
-
-    def roots(self, cwd: str) -> GitRoots | None:
-        return self.inner.roots(cwd)
-
-    def git(self, cwd: str) -> GitFacts | None:
-        self.git_asked.set()
-        self.met.append(self.memory_asked.wait(PATIENCE))
+    def answer(self, cwd: str) -> GitFacts | None:
+        self.told.append("git awaited")
         return self.inner.git(cwd)
-
-    def close(self) -> None:
-        self.inner.close()
 
 
 @pytest.fixture(scope="module")
@@ -467,43 +460,39 @@ def workspace(files: dict[str, InlineFile]) -> InlineWorkspace:
     return InlineWorkspace(files, GitFacts(branch="main"), Paths(), 1000)
 
 
-def test_git_and_memory_are_gathered_at_the_same_time(known: Known) -> None:
-    meeting = Meeting(workspace({f"{CWD}/CLAUDE.md": Text("Use tabs.")}))
-    facts = asyncio.run(gather(meeting, request(), known, Wanted()))
-    assert meeting.met
-    assert all(meeting.met)
+def test_git_works_while_memory_is_read(known: Known) -> None:
+    watched = Watched(workspace({f"{CWD}/CLAUDE.md": Text("Use tabs.")}))
+    facts = asyncio.run(gather(watched, request(), known, Wanted()))
+    assert list(dict.fromkeys(watched.told)) == ["git begun", "memory read", "git awaited", "git left"]
     assert [file.content for file in facts.memory.files] == ["Use tabs."]
     assert facts.git == GitFacts(branch="main")
 
 
-@dataclass
-class Failing(Meeting):
-    """Git cannot answer, and memory is not done until some time after that."""
+def test_git_that_nobody_needs_is_not_asked(known: Known) -> None:
+    watched = Watched(workspace({}))
+    asyncio.run(gather(watched, request(), known, Wanted(git=False)))
+    assert set(watched.told) == {"memory read"}
 
-    goes_on: threading.Event = field(default_factory=threading.Event)
-    done: bool = False
 
-    def look(self, path: str) -> Node:
-        if path.endswith("CLAUDE.local.md"):
-            self.memory_asked.set()
-            self.done = self.goes_on.wait(PATIENCE)
-        return self.inner.look(path)
+class Failing(Watched):
+    """Git cannot answer."""
 
-    def git(self, cwd: str) -> GitFacts | None:
-        self.memory_asked.wait(PATIENCE)
-        threading.Timer(0.2, self.goes_on.set).start()
+    def answer(self, cwd: str) -> GitFacts | None:
         raise GitUnavailable("git did not answer.")
 
 
-def test_a_layer_that_cannot_be_had_is_told_as_itself_once_all_have_ended(known: Known) -> None:
+def test_git_that_cannot_answer_is_a_problem_and_is_left(known: Known) -> None:
     failing = Failing(workspace({}))
+    with pytest.raises(GitUnavailable, match="git did not answer"):
+        asyncio.run(gather(failing, request(), known, Wanted()))
+    assert failing.told[-1] == "git left"
 
-    async def all_ended() -> bool:
-        with pytest.raises(GitUnavailable, match="git did not answer"):
-            await gather(failing, request(), known, Wanted())
-        return failing.done
 
-    assert asyncio.run(all_ended())
+def test_git_is_left_when_the_rest_takes_too_long(known: Known) -> None:
+    watched, late = Watched(workspace({})), replace(known, request_seconds=1.0, clock=iter(range(0, 99, 9)).__next__)
+    with pytest.raises(TookTooLong):
+        asyncio.run(gather(watched, request(), late, Wanted()))
+    assert watched.told == ["git begun", "git left"]
 
 
 @pytest.mark.parametrize(("asked", "shown"), [(None, False), (True, True), (False, False)])
@@ -543,9 +532,9 @@ class Counting(GitProgram):
 
     taken: list[str] = field(default_factory=list)
 
-    def snapshot(self, repository: Repository, cwd: str) -> GitFacts:
+    def asking(self, shown: Shown, cwd: str) -> AbstractContextManager[Callable[[], GitFacts]]:
         self.taken.append(cwd)
-        return super().snapshot(repository, cwd)
+        return super().asking(shown, cwd)
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from functools import partial
 from weakref import finalize
 
 from app.core.facts import Content, GitFacts, GitRoots, Kind, Node
@@ -111,6 +112,9 @@ class GitWorkspace:
             log=log,
             user=text_of(told.get("user")) or None,
         )
+
+    def asking_git(self, cwd: str) -> AbstractContextManager[Callable[[], GitFacts | None]]:
+        return nullcontext(partial(self.git, cwd))
 
     def footprint(self) -> Footprint | None:
         """Empty where ``ref`` is the commit's own id; None for a branch or a tag, which may move at any time."""

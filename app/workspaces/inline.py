@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 
 from app.core.facts import Content, GitFacts, GitRoots, Kind, Node
 from app.core.footprint import Footprint
@@ -204,6 +206,9 @@ class InlineWorkspace:
         if self._git and self._git.roots and self.roots(cwd) is None:
             return None
         return self._git
+
+    def asking_git(self, cwd: str) -> AbstractContextManager[Callable[[], GitFacts | None]]:
+        return nullcontext(partial(self.git, cwd))
 
     def footprint(self) -> Footprint:
         """Empty: the files come with each request."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from app.core.facts import Content, GitFacts, GitRoots, Kind, Node
 from app.core.footprint import FileMark, FolderMark, Footprint
@@ -75,14 +76,19 @@ class LocalWorkspace:
 
     def git(self, cwd: str) -> GitFacts | None:
         """A snapshot of its own time: what it is read from is no part of the footprint."""
+        with self.asking_git(cwd) as told:
+            return told()
+
+    @contextmanager
+    def asking_git(self, cwd: str) -> Iterator[Callable[[], GitFacts | None]]:
         apart = LocalWorkspace(self._fence, self.paths, self._limit, self._program, self._disk)
         repository = find_repository(apart, cwd)
-        if repository is None:
-            return None
-        parts = shown(apart, repository, self._program.proven)
-        if parts is None:
-            return GitFacts(roots=repository.roots)
-        return self._program.snapshot(parts, apart.look(cwd).real)
+        parts = shown(apart, repository, self._program.proven) if repository else None
+        if repository is None or parts is None:
+            yield lambda: GitFacts(roots=repository.roots) if repository else None
+            return
+        with self._program.asking(parts, apart.look(cwd).real) as told:
+            yield told
 
     def footprint(self) -> Footprint:
         read = (self._disk.file_mark(path, held, self._taken) for path, held in self._files.items())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 
 from app.core.facts import Content, GitFacts, GitRoots, Kind, Node
 from app.core.footprint import Footprint
@@ -48,6 +49,9 @@ class OverlayWorkspace:
 
     def git(self, cwd: str) -> GitFacts | None:
         return self._base.git(cwd)
+
+    def asking_git(self, cwd: str) -> AbstractContextManager[Callable[[], GitFacts | None]]:
+        return self._base.asking_git(cwd)
 
     def footprint(self) -> Footprint | None:
         """The base's: ``files`` come with each request."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 
 from app.core.facts import GitFacts
@@ -77,12 +77,38 @@ class GitProgram:
 
     def snapshot(self, shown: Shown, cwd: str) -> GitFacts:
         """What git says of the checkout at ``cwd``; a field is None when git gave no answer to it in time."""
-        roots = shown.repository.roots
+        with self.asking(shown, cwd) as told:
+            return told()
+
+    @contextmanager
+    def asking(self, shown: Shown, cwd: str) -> Iterator[Callable[[], GitFacts]]:
+        """As `snapshot`, begun on entering; what is given waits for the answers. No process is left on leaving."""
+        nothing = GitFacts(roots=shown.repository.roots)
         try:
-            with closing(self.open(shown)) as folder:
-                return replace(self._told(folder, cwd, shown.branches), roots=roots)
+            folder = self.open(shown)
         except GitUnavailable:
-            return GitFacts(roots=roots)
+            yield lambda: nothing
+            return
+        with closing(folder):
+            deadline, queries = time.monotonic() + self.timeout_seconds, _queries(folder, shown.branches)
+            running: list[subprocess.Popen[bytes]] = []
+            try:
+                running = self._start_all(folder, tuple(queries.values()), cwd)
+            except GitUnavailable:
+                queries = {}
+
+            def told() -> GitFacts:
+                if not queries:
+                    return nothing
+                outputs = collect(running, deadline, self.output_limit_bytes)
+                found = dict(zip(queries, outputs, strict=True))
+                return replace(self._told(folder, found, cwd, deadline, shown.branches), roots=nothing.roots)
+
+            try:
+                yield told
+            finally:
+                for process in running:
+                    stop(process)
 
     def open(self, shown: Shown) -> GitFolder:
         """The folder that git works in; whoever opens it closes it. Raises GitUnavailable when there is no room."""
@@ -120,11 +146,14 @@ class GitProgram:
         except OSError as error:
             raise GitUnavailable("The git program cannot be started here. Install git 2.36 or later.") from error
 
-    def _told(self, folder: GitFolder, cwd: str, branches: Branches | None) -> GitFacts:
-        deadline = time.monotonic() + self.timeout_seconds
-        told = self._answers(folder, _queries(folder, branches), cwd, deadline)
+    def _told(
+        self, folder: GitFolder, told: dict[str, Output | None], cwd: str, deadline: float, branches: Branches | None
+    ) -> GitFacts:
         if branches is not None and all(text_of(told.get(name)) is None for name in ("log", "status")):
-            told |= self._answers(folder, NAMES, cwd, deadline)  # git may not want to know this repository at all
+            try:  # git may not want to know this repository at all
+                told |= self._answers(folder, NAMES, cwd, deadline)
+            except GitUnavailable:
+                return GitFacts()
             branches = None
         return _facts(told, branches or _branches_in(told))
 

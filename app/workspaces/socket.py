@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from app.core.facts import Content, GitFacts, GitRoots, Node
@@ -32,6 +34,9 @@ class Workspace(Protocol):
 
     def git(self, cwd: str) -> GitFacts | None:
         """A snapshot of the repository that holds ``cwd``; None when there is none or nothing is known."""
+
+    def asking_git(self, cwd: str) -> AbstractContextManager[Callable[[], GitFacts | None]]:
+        """As `git`, begun on entering where it is a program; what is given waits for the answer."""
 
     def footprint(self) -> Footprint | None:
         """All that was asked for so far, apart from git's snapshot; None when whether it changed cannot be told."""
