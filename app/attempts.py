@@ -12,7 +12,7 @@ from app.core.budget import Breaker, Outcome
 from app.core.compaction import Attempts, Trigger
 from app.core.compaction_end import Reported, reported
 from app.core.remembered import Remembered
-from app.errors import BreakerOpen, CompactingAlready, SessionNotFound
+from app.errors import BreakerOpen, CompactingAlready, SessionNotFound, SessionStoreAway
 from app.gather import Known
 from app.metrics import Metrics
 from app.stores.sessions import Sessions
@@ -93,10 +93,12 @@ class SessionAttempts:
         return bool(saved)
 
     async def report(self, session: str, report: CompactionReport) -> Reported:
-        """Raises SessionNotFound."""
+        """Raises SessionNotFound, or SessionStoreAway."""
         now = self.known.now()
         while True:
             held = await self.sessions.load(session)
+            if held.remembered is None and self.sessions.alone:
+                raise SessionStoreAway
             if held.remembered is None:
                 raise SessionNotFound("Name a session that had a turn here; sessions end when they were idle too long.")
             failed = (

@@ -64,7 +64,7 @@ def compaction_routes(compactions: Compactions, metrics: Metrics, *, server: Cal
     @router.post(
         "/v1/sessions/{session_id}/compactions",
         response_model=ReportAnswer,
-        responses=problem_answers(400, 404, 413, 415, 422),
+        responses=problem_answers(400, 404, 413, 415, 422, 503),
         openapi_extra=body_of(CompactionReport),
         tags=["compaction"],
     )

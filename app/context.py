@@ -84,7 +84,8 @@ class _Turn:
     def answer(self, ask: Ask, version: int, *, alone: bool, lasts: bool) -> Answer:
         """``version`` is the session's, from now on. ``lasts``: the next turn finds the session as this one did."""
         answer = _answered(ask, self.recalled, self.assembly)
-        if self.footing is None or not repeats(ask, self.assembly, looked_at_git=self.needed.git):
+        stands = repeats(ask, self.assembly, looked_at_git=self.needed.git)
+        if self.footing is None or not stands or (ask.session_id is not None and not version):
             return answer
         again = Repeats(
             self.footing,
@@ -93,6 +94,7 @@ class _Turn:
             alone,
             lasts,
             sent=ask.is_sent,
+            fixed=self.needed.memory is not None and ask.freshness == "session",
             started=self.left.started,
             moment=self.assembly.facts.started,
         )
@@ -178,8 +180,11 @@ class Contexts:
 
     async def _seen(self, ask: Ask, workspace: Workspace) -> Answer:
         turn = await self._assembled(ask, workspace)
-        answer = turn.answer(ask, turn.recalled.held.version, alone=self._is_alone(ask), lasts=True)
-        return replace(answer, notices=(*answer.notices, *self.sessions.notices(ask.session_id, turn.left)))
+        held = turn.recalled.held
+        current = held.remembered is not None and held.remembered.request == ask.sent_as
+        answer = turn.answer(ask, held.version if current else 0, alone=self._is_alone(ask), lasts=True)
+        told = self.sessions.notices(ask.session_id, turn.left, looks=True)
+        return replace(answer, notices=(*answer.notices, *told))
 
     def _is_alone(self, ask: Ask) -> bool:
         return ask.session_id is not None and self.sessions.alone

@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from app.core.change_kinds import ChangeKind, by_kind, rules_folders
 from app.core.footprint import Change, Footprint
 from app.core.remembered import Remembered
-from app.errors import SessionNotFound
+from app.errors import SessionNotFound, SessionStoreAway
 from app.looking import Looks
 from app.stores.sessions import Sessions
-from app.stores.socket import Held
 from app.watching import Manner
 
 FAR = Manner("poll", "network_drive")
@@ -46,8 +45,10 @@ class DiskChecks:
         self._looks = looks
 
     async def first(self, session: str) -> Seen:
-        """Raises SessionNotFound."""
+        """Raises SessionNotFound, or SessionStoreAway."""
         held = await self._sessions.load(session)
+        if held.remembered is None and self._sessions.alone:
+            raise SessionStoreAway
         if held.remembered is None:
             raise SessionNotFound("There are events of a session after its first turn: ask for its context first.")
         base = held.remembered.footprint or Footprint()
@@ -56,9 +57,9 @@ class DiskChecks:
     async def again(self, session: str, seen: Seen) -> tuple[Told, Seen] | None:
         """What changed since ``seen``, and the session now; None when it has ended."""
         version = await self._sessions.version(session)
-        if version == seen.version:
+        if version == seen.version or (not version and self._sessions.alone):
             return await self._same(seen)
-        held = await self._sessions.load(session) if version else Held(0, None)
+        held = await self._sessions.load(session)
         if held.remembered is None:
             return None
         if (held.remembered.footprint or Footprint()) == seen.base:

@@ -69,6 +69,18 @@ class SessionNotFound(Problem):
     title = "There is no such session"
 
 
+class SessionStoreAway(Problem):
+    """What is not remembered here may be in the store that processes share."""
+
+    status = 503
+    type = "session-store-away"
+    title = "The session store cannot be reached"
+    headers: ClassVar[dict[str, str]] = {"retry-after": "1"}
+
+    def __init__(self) -> None:
+        super().__init__("This process does not remember the session, and cannot ask the store: ask again.")
+
+
 class NothingAsked(Problem):
     status = 404
     type = "nothing-asked"

@@ -66,7 +66,7 @@ class Hub:
     async def listen(self, session: str, last: str | None = None) -> Listener:
         """A reader that goes on after the event ``last``, or learns what differs now. It must leave in the end.
 
-        Raises SessionNotFound and TooManyListeners.
+        Raises SessionNotFound, SessionStoreAway and TooManyListeners.
         """
         listener = Listener(session)
         if self._closed:

@@ -39,7 +39,8 @@ class Repeats:
 
     ``session`` None: there is none. ``version`` is the session's, ``alone`` whether it is this process's own.
     ``lasts`` False: the session learned something on this turn, so that the next one may be answered otherwise.
-    ``sent``: the answer is a turn's, so that repeating it is one too. ``started`` is when the session's last turn was,
+    ``sent``: the answer is a turn's, so that repeating it is one too. ``fixed``: the session does not look at the disk
+    but for the folder that it works in. ``started`` is when the session's last turn was,
     and ``moment`` when the answer was assembled, by the clock that all processes share.
     """
 
@@ -49,6 +50,7 @@ class Repeats:
     alone: bool = False
     lasts: bool = True
     sent: bool = False
+    fixed: bool = False
     started: float | None = None
     moment: float | None = None
 
@@ -119,8 +121,6 @@ def left(ask: Ask, before: Remembered, assembly: Assembly, read: Footprint | Non
 
 def footing(ask: Ask, after: Remembered, read: Footprint | None, *, keeps: bool) -> Footprint | None:
     """What a repeated request's answer depends on; None where that cannot be told."""
-    if keeps and ask.freshness == "session" and not ask.request.touched:
-        return Footprint()
     if read is None or not keeps or ask.freshness == "session":
         return read
     return joined(after.footprint, read) if after.footprint is not None else None

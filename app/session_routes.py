@@ -42,7 +42,7 @@ def session_routes(
     """A part of the contract's routes, over what `main` has built. ``ended`` is told of a session that was emptied."""
     router = APIRouter(responses=problem_answers(401, 403, 421, 500), route_class=AsSent, tags=["sessions"])
 
-    @router.get("/v1/sessions/{session_id}", response_model=HeldSession, responses=problem_answers(404, 422))
+    @router.get("/v1/sessions/{session_id}", response_model=HeldSession, responses=problem_answers(404, 422, 503))
     async def tell_session(session_id: str) -> Response:
         """What the session holds: names, sizes and digests, no texts."""
         return json_answer(session_answer(await states.standing(named(session_id))))
@@ -66,7 +66,7 @@ def session_routes(
         "/v1/sessions/{session_id}",
         status_code=204,
         response_class=Response,
-        responses={204: {"description": "It is gone", "content": {}}, **problem_answers(404, 422)},
+        responses={204: {"description": "It is gone", "content": {}}, **problem_answers(404, 422, 503)},
     )
     async def delete_session(session_id: str) -> Response:
         """Forgets the session: its next turn begins a new one. What is not there any more is a problem."""
@@ -77,7 +77,7 @@ def session_routes(
     @router.post(
         "/v1/sessions/{session_id}/clear",
         response_model=ClearAnswer,
-        responses=problem_answers(400, 404, 413, 415, 422),
+        responses=problem_answers(400, 404, 413, 415, 422, 503),
         openapi_extra=CLEAR_BODY,
     )
     async def clear_session(session_id: str, request: Request) -> Response:

@@ -6,7 +6,7 @@ import datetime as dt
 from dataclasses import dataclass
 
 from app.core.remembered import Emptying, LastRequest, Remembered
-from app.errors import NothingAsked, SessionNotFound
+from app.errors import NothingAsked, SessionNotFound, SessionStoreAway
 from app.gather import Known
 from app.stores.sessions import Sessions
 from app.stores.socket import Held
@@ -21,7 +21,7 @@ class SessionStates:
     known: Known
 
     async def standing(self, session: str) -> Standing:
-        """Raises SessionNotFound."""
+        """Raises SessionNotFound, or SessionStoreAway."""
         held, remembered = await self._held(session)
         turn = remembered.turn
         return Standing(
@@ -34,30 +34,37 @@ class SessionStates:
         )
 
     async def last_request(self, session: str) -> LastRequest:
-        """Raises SessionNotFound, or NothingAsked."""
+        """Raises SessionNotFound, SessionStoreAway or NothingAsked."""
         _, remembered = await self._held(session)
         if remembered.request is None:
             raise NothingAsked("Send POST /v1/context with this session_id first: that is what is assembled again.")
         return remembered.request
 
     async def empty(self, session: str, reason: Emptying) -> Emptied:
-        """Raises SessionNotFound."""
+        """Raises SessionNotFound, or SessionStoreAway."""
         while True:
             held, before = await self._held(session)
             after = before.emptied(reason)
+            if self.sessions.alone:
+                held = await self._cut_off(session)
             if await self.sessions.save(session, after, held):
                 breaker = after.attempts.at(self.known.now(), self.known.cool_down).breaker
                 return Emptied(reason, before, after, breaker)
 
     async def forget(self, session: str) -> None:
-        """Raises SessionNotFound."""
+        """Raises SessionNotFound, or SessionStoreAway."""
         if not await self.sessions.forget(session):
             raise _not_found()
+
+    async def _cut_off(self, session: str) -> Held:
+        """Whatever the shared store has of the session is to go: what it was emptied of must not come back with it."""
+        await self.sessions.forget(session)
+        return await self.sessions.load(session)
 
     async def _held(self, session: str) -> tuple[Held, Remembered]:
         held = await self.sessions.load(session)
         if held.remembered is None:
-            raise _not_found()
+            raise SessionStoreAway if self.sessions.alone else _not_found()
         return held, held.remembered
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 
 from cachetools import LRUCache
 
@@ -18,8 +19,11 @@ from app.workspaces.footprints import Footprints
 ENTRY = 1024
 """Bytes that holding any answer takes, its key included."""
 
-MOST_TAGS = 16
-"""Sets of tags of which it is remembered whether the answer is among them."""
+MOST_TAGS, LONGEST_TAGS = 16, 512
+"""Sets of tags of which it is remembered whether the answer is among them, and the characters of one."""
+
+GLANCE_SECONDS = 1.0
+"""How often a session that is fixed looks whether its folder is still there."""
 
 BYTE = 255
 
@@ -61,7 +65,7 @@ class Given:
 
     ``told`` is when its session is told next; ``until`` is how long it holds, by the clock that all processes share.
     ``coded`` holds it by coding, ``identity`` among them; ``weight`` is of the rest, in bytes.
-    ``quick``: what it was read from takes no thread to compare.
+    ``quick``: what it was read from takes no thread to compare; ``looked`` is when it was compared last.
     """
 
     content: bytes
@@ -71,6 +75,7 @@ class Given:
     until: float
     weight: int = 0
     quick: bool = True
+    looked: float = -inf
     coded: dict[str, Coded] = field(default_factory=dict)
     told_unchanged: dict[frozenset[str], Coded | None] = field(default_factory=dict)
 
@@ -80,7 +85,7 @@ class Given:
             return self.told_unchanged[tags]
         tag = tag_among(tags, self.tag)
         told = Coded.unchanged(tag) if tag else None
-        if len(self.told_unchanged) < MOST_TAGS:
+        if len(self.told_unchanged) < MOST_TAGS and sum(map(len, tags)) <= LONGEST_TAGS:
             self.told_unchanged[tags] = told
         return told
 
@@ -124,8 +129,11 @@ class Warm:
         repeats = given.repeats
         if repeats.session is not None and not self._is_known(given, repeats.session):
             return None
+        if self._is_fresh(given):
+            return given
         if self._footprints.renewed(repeats.footprint) is not repeats.footprint:
             return None
+        given.looked = self._clock()
         return given
 
     async def find(self, key: bytes) -> Given | None:
@@ -135,6 +143,8 @@ class Warm:
             return None
         if given.repeats.session is not None and not await self._is_as_it_was(key, given, given.repeats.session):
             return None
+        if self._is_fresh(given):
+            return given
         before = given.repeats.footprint
         now = (
             self._footprints.renewed(before)
@@ -143,6 +153,7 @@ class Warm:
         )
         if now is None:
             return None
+        given.looked = self._clock()
         if now is not before:
             given.repeats, given.quick = replace(given.repeats, footprint=now), self._footprints.is_quick(now)
         return given
@@ -200,6 +211,9 @@ class Warm:
             else compressed(content, coding)
         )
 
+    def _is_fresh(self, given: Given) -> bool:
+        return given.repeats.fixed and self._clock() - given.looked < GLANCE_SECONDS
+
     def _is_known(self, given: Given, session: str) -> bool:
         repeats = given.repeats
         if self._sessions.alone != repeats.alone or self._sessions.version_here(session) != repeats.version:
@@ -224,9 +238,11 @@ class Warm:
             return True
         repeated = held.remembered.repeated(self._now())
         version = await self._sessions.save(session, repeated, held)
+        if not version:
+            return False
         given.repeats = replace(repeats, version=version, started=repeated.started, moment=repeated.started)
         given.until = given.repeats.until
-        return version > 0
+        return True
 
     def _later(self, key: bytes) -> float:
         """When a session is told next: not all at once."""

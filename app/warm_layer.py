@@ -6,6 +6,7 @@ What it does not answer itself goes on to the application untouched.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
@@ -25,11 +26,14 @@ POLL_PATH = "/v1/sessions/{session_id}/context"
 POSTED = POST_PATH.encode()
 POLLED_BEFORE, POLLED_BEHIND = b"/v1/sessions/", b"/context"
 
+BEYOND = re.compile(rb"[/?#]")
+"""What is no part of a name in a path."""
+
 NAMED = frozenset({b"content-type", b"anthropic-beta"})
 """Headers that belong to what is asked."""
 
-MOST_HEADS, LONGEST_HEAD = 1024, 2048
-"""Sets of headers whose meaning is remembered, and the bytes of one."""
+MOST_HEADS, LONGEST_HEAD, MOST_HEADERS = 1024, 2048, 64
+"""Sets of headers whose meaning is remembered, the bytes of one, and the headers in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +165,10 @@ class WarmLayer:
         self._tell(name, method, status, began, perf_counter())
         return Reply(status, b"%bx-request-id: %b\r\n\r\n" % (coded.lines, name.encode()), coded.body)
 
-    @staticmethod
-    def answers(method: bytes, path: bytes) -> bool:
-        """Whether requests for this address are answered here at all."""
-        return path == POSTED if method == b"POST" else method == b"GET" and _polled(path) != b""
+    def answers(self, method: bytes, path: bytes, headers: Headers, client: str | None) -> bool:
+        """Whether such a request is answered here at all, going by its head."""
+        known = path == POSTED if method == b"POST" else method == b"GET" and _polled(path) != b""
+        return known and self._head(POST_PATH, headers, client) is not None
 
     def _tell(self, name: str, method: str, status: int, began: float, answered: float) -> None:
         self.warm.gave()
@@ -177,7 +181,8 @@ class WarmLayer:
         head = self._heads.get(known)
         if head is None and self.admission.refusal(path, headers, client) is None:
             head = _read(headers)
-            if sum(len(name) + len(value) for name, value in headers) <= LONGEST_HEAD:
+            short = sum(len(name) + len(value) for name, value in headers) <= LONGEST_HEAD
+            if short and len(headers) <= MOST_HEADERS:
                 if len(self._heads) >= MOST_HEADS:
                     self._heads.clear()
                 self._heads[known] = head
@@ -218,7 +223,7 @@ def _polled(path: bytes) -> bytes:
     if not (path.startswith(POLLED_BEFORE) and path.endswith(POLLED_BEHIND)):
         return b""
     named = path[len(POLLED_BEFORE) : -len(POLLED_BEHIND)]
-    return b"" if b"/" in named else unquote_to_bytes(named)
+    return b"" if BEYOND.search(named) else unquote_to_bytes(named)
 
 
 async def _taken(message: Message, receive: Receive, most: int) -> tuple[list[Message], bytes | None]:

@@ -36,11 +36,11 @@ class Announced(uvicorn.Server):
 
 
 @contextmanager
-def serve(app: Any) -> Iterator[str]:
-    """Serve an ASGI app; yields its base URL, without a slash at the end."""
+def serve(app: Any, **options: Any) -> Iterator[str]:
+    """Serve an ASGI app; yields its base URL, without a slash at the end. ``options`` are uvicorn's."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
-        server = Announced(uvicorn.Config(app, http=WarmProtocol, log_config=None, ws="none", lifespan="on"))
+        server = Announced(uvicorn.Config(app, http=WarmProtocol, log_config=None, ws="none", lifespan="on", **options))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         server.settled.wait()

@@ -232,3 +232,39 @@ def test_a_poll_that_names_what_it_has_gets_no_body(address: str) -> None:
             assert (status, body, headers["etag"]) == (304, b"", tag)
             assert "content-length" not in headers
             assert headers["x-request-id"]
+
+
+def test_a_question_mark_is_no_part_of_a_name(address: str) -> None:
+    name = f"a?{uuid4().hex}"
+    with connected(address) as wire:
+        wire.sendall(posted(request(session_id=name)))
+        assert wire.answer()[0] == 200
+        for _ in range(3):
+            wire.sendall(head("GET", f"/v1/sessions/{name.replace('?', '%3F')}/context", None))
+            assert wire.answer()[0] == 200
+        for beyond in (name, name.replace("?", "#")):
+            wire.sendall(head("GET", f"/v1/sessions/{beyond}/context", None))
+            assert wire.answer()[0] == 404
+
+
+@pytest.mark.parametrize(("more", "status"), [({"host": "evil.example"}, 421), ({"content_length": "999999999"}, 413)])
+def test_who_is_refused_is_refused_before_the_body_is_there(address: str, more: dict[str, str], status: int) -> None:
+    with connected(address) as wire:
+        wire.sendall(head(length=100 if "host" in more else None, **more))
+        assert wire.answer()[0] == status
+
+
+def test_what_follows_a_known_answer_at_once_is_not_taken_for_idle() -> None:
+    settings = Settings(roots=(), heartbeat_seconds=0.2)
+    session = uuid4().hex
+    with serve(create_app(settings), timeout_keep_alive=1) as url, connected(url) as wire:
+        body = request(session_id=session)
+        for _ in range(4):
+            wire.sendall(posted(body))
+            wire.answer()
+        wire.sendall(posted(body) + head("GET", f"/v1/sessions/{session}/events", None))
+        wire.answer()
+        heard = wire.data
+        while heard.count(b": ping") < 10 and heard.count(b":") < 60:
+            heard += wire.received()
+        assert b"event: watching" in heard

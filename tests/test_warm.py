@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -14,8 +18,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.main import create_app
+from app.main import build_contexts, create_app
 from app.settings import Settings
+from app.wire.requests import Ask, Server, asked_as
 from tests.asking import CWD, ask, inline, local, refused
 from tests.reference.programs import git
 from tests.serving import serve
@@ -268,6 +273,72 @@ class TestPolling:
 
 
 FILES = ("CLAUDE.md", ".claude/rules/r.md", "../CLAUDE.md")
+
+
+def test_a_folder_that_leads_elsewhere_by_now_begins_the_session_anew(service: httpx.Client, tmp_path: Path) -> None:
+    root = tmp_path.resolve()
+    for name in ("one", "other"):
+        (root / name).mkdir()
+        (root / name / "CLAUDE.md").write_text(f"The {name}.")
+    (root / "link").symlink_to("one")
+    body = local(root / "link", session_id=uuid4().hex)
+    assert "The one." in texts(settle(service, body))
+    assert "The one." in texts(posted(service, body))
+    (root / "new").symlink_to("other")
+    (root / "new").rename(root / "link")
+    until = time.monotonic() + 30
+    while "The one." in texts(found := posted(service, body)):
+        assert time.monotonic() < until
+    assert [row["code"] for row in found.json()["warnings"]] == ["session_workspace_changed"]
+
+
+class Moment:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def asked(**more: Any) -> Ask:
+    body = json.dumps(inline({f"{CWD}/CLAUDE.md": "Use tabs. " * 900}, session_id="s", **more)).encode()
+    return asked_as(body, Server("linux", None, "2026-11-30"), ())
+
+
+def test_what_time_did_to_the_prompt_cache_is_told_once() -> None:
+    async def told() -> list[tuple[str | None, bool]]:
+        moment, built = Moment(), build_contexts(Settings(roots=()))
+        contexts = replace(built, known=replace(built.known, now=moment))
+        found = []
+        for seconds in (0, 1, 2, 3, 400, 401, 402):
+            moment.now = 1_000_000 + seconds
+            answer = await contexts.answer(asked(messages=TALK))
+            assert answer.repeats is not None
+            found.append((answer.assembly.previous.cause, answer.repeats.lasts))
+        await contexts.close()
+        return found
+
+    expired = [("ttl_expired", False), (None, False), (None, True)]
+    assert asyncio.run(told()) == [(None, False), (None, False), (None, True), (None, True), *expired]
+
+
+def test_a_look_at_what_the_session_asks_no_more_is_not_held() -> None:
+    async def looked() -> list[bool]:
+        contexts = build_contexts(Settings(roots=()))
+        one, other = (replace(asked(messages=[{"role": "user", "content": text}]), is_sent=True) for text in "ab")
+        found = [(await contexts.look(replace(one, is_sent=False))).repeats is None]
+        await contexts.answer(one)
+        found.append((await contexts.look(replace(one, is_sent=False))).repeats is None)
+        await contexts.answer(other)
+        found.append((await contexts.look(replace(one, is_sent=False))).repeats is None)
+        await contexts.close()
+        return found
+
+    assert asyncio.run(looked()) == [True, False, True]
+
+
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("write"), st.sampled_from(FILES), st.text("ab")),

@@ -24,7 +24,7 @@ from app.request_metrics import RequestMetrics
 from app.stores.process import ProcessStore
 from app.stores.sessions import Sessions
 from app.telemetry import Telling
-from app.warm import Warm
+from app.warm import Given, Warm
 from app.warm_layer import WarmLayer
 from app.workspaces.disk import Disk
 from app.workspaces.fence import Fence
@@ -301,3 +301,12 @@ def test_a_tag_of_what_is_held_is_enough_for_a_poll(tag: str) -> None:
         assert (await ground.ask(b"one", if_none_match=tag))[0]["status"] == 200
 
     on(Ground(), work)
+
+
+def test_long_tags_are_not_remembered() -> None:
+    given = Given(CONTENT, '"digest"', Repeats(Footprint(), None), 0.0, 0.0)
+    for number in range(40):
+        assert given.unchanged(frozenset({f"{number}" + "x" * 1000})) is None
+        assert given.unchanged(frozenset({'"digest"', f"{number}"})) is not None
+    assert len(given.told_unchanged) <= 16
+    assert sum(len(tag) for tags in given.told_unchanged for tag in tags) < 1000

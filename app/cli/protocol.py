@@ -30,6 +30,7 @@ class WarmProtocol(HttpToolsProtocol):
         self._last: tuple[Request, str, Asked] | None = None
 
     def on_headers_complete(self) -> None:
+        self._unset_keepalive_if_required()  # it may come in one piece with a request that was answered at once
         if self._front is not None and self._may_be_known(self._front) and self._is_plain():
             self._held = bytearray()
         else:
@@ -72,11 +73,17 @@ class WarmProtocol(HttpToolsProtocol):
         if held:
             super().on_body(bytes(held))
 
+    def shutdown(self) -> None:
+        if self._held is not None:
+            self._let_go()
+        super().shutdown()
+
     def _may_be_known(self, front: WarmLayer) -> bool:
-        method, last = self.parser.get_method(), self._last
-        if last is not None and last[0].path == self.url and last[0].method == method:
+        method, last = self.parser.get_method(), self._last[0] if self._last else None
+        if last is not None and last.path == self.url and last.method == method and last.headers == self.headers:
             return True
-        return front.answers(method, self.url)
+        whole = not any(name == b"transfer-encoding" for name, _ in self.headers)
+        return whole and front.answers(method, self.url, self.headers, self.client[0] if self.client else None)
 
     def _is_plain(self) -> bool:
         parser, cycle = self.parser, self.cycle

@@ -119,9 +119,11 @@ class Remembered:
     def asks_again(self, before: Remembered | None) -> bool:
         """Whether the next turn that asks the same finds what this one found: ``before``, the session a turn ago.
 
-        Moments and stamps may differ: neither is in an answer.
+        Moments and stamps may differ: neither is in an answer. What was told of time is told once.
         """
-        return before is not None and _lasting(self) == _lasting(before)
+        told = self.turn.comparison if self.turn else None
+        timely = told is not None and told.cause == "ttl_expired"
+        return before is not None and not timely and _lasting(self) == _lasting(before)
 
     def alone(self) -> Remembered:
         """Without what it replaced."""
@@ -161,5 +163,5 @@ class Remembered:
 
 def _lasting(one: Remembered) -> Remembered:
     """Without what differs from turn to turn although nothing changed."""
-    turn = one.turn and replace(one.turn, comparison=None, sent=replace(one.turn.sent, started=None))
+    turn = one.turn and replace(one.turn, sent=replace(one.turn.sent, started=None))
     return replace(one, turn=turn, footprint=None)

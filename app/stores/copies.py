@@ -80,7 +80,8 @@ def judged(there: Head, here: Copy) -> Verdict:
 
 
 def _is_deleted(lineage: str, here: Copy) -> bool:
-    return lineage == here.head.lineage or (lineage == ANY and here.shared != ABSENT)
+    """A mark of any deletion is younger than what had been in the shared store before it."""
+    return lineage == here.head.lineage or (lineage != "" and here.shared != ABSENT)
 
 
 class Copies:

@@ -50,7 +50,7 @@ class ProcessStore:
         held = self._sessions.get(key)
         return held.version if held else 0
 
-    def notices(self, key: str, remembered: Remembered) -> tuple[Notice, ...]:
+    def notices(self, key: str, remembered: Remembered, *, looks: bool = False) -> tuple[Notice, ...]:  # noqa: ARG002 - the socket's
         return self._sessions.notices(key, remembered)
 
     async def forget(self, key: str) -> bool:

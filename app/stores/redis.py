@@ -120,12 +120,11 @@ class RedisStore:
                 self._lose(error)
         return self._copies.forget(key)
 
-    def notices(self, key: str, remembered: Remembered) -> tuple[Notice, ...]:
-        codes = [*(["session_store_unavailable"] if self._alone else []), *sorted(self._news.pop(key, ()))]
-        return (
-            *self._copies.notices(key, remembered),
-            *(Notice(code, TOLD[code], "session_id") for code in codes),
-        )
+    def notices(self, key: str, remembered: Remembered, *, looks: bool = False) -> tuple[Notice, ...]:
+        news = self._news.get(key, frozenset()) if looks else self._news.pop(key, frozenset())
+        codes = [*(["session_store_unavailable"] if self._alone else []), *sorted(news)]
+        told = (Notice(code, TOLD[code], "session_id") for code in codes)
+        return (*self._copies.notices(key, remembered), *told)
 
     async def ready(self) -> bool:
         """Asks Redis, but not more often than every second while it is away."""
@@ -238,6 +237,8 @@ class RedisStore:
     async def _repeat_deletion(self, key: str) -> None:
         """What was deleted while Redis was away, or what came back with it."""
         async with self._repeating:
+            if self._alone:
+                raise UnreachableError("gone", "It went away while others waited for it.")
             lineages = self._copies.deleted(key)
             if lineages:
                 there = await self._hashes.delete(key, lineages, lineages[-1], _drawn())

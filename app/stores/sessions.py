@@ -49,9 +49,9 @@ class Sessions:
             return held.version
         return await self.store.save(self._key(session), remembered, held.version)
 
-    def notices(self, session: str | None, remembered: Remembered) -> tuple[Notice, ...]:
-        """What a caller should know once it was saved."""
-        return self.store.notices(self._key(session), remembered) if session else ()
+    def notices(self, session: str | None, remembered: Remembered, *, looks: bool = False) -> tuple[Notice, ...]:
+        """What a caller should know once it was saved; ``looks``: it was not."""
+        return self.store.notices(self._key(session), remembered, looks=looks) if session else ()
 
     async def forget(self, session: str) -> bool:
         """Whether there was such a session, as far as can be told."""

@@ -43,8 +43,11 @@ class Store(Protocol):
     async def forget(self, key: str) -> bool:
         """Whether there was something to forget, as far as can be told."""
 
-    def notices(self, key: str, remembered: Remembered) -> tuple[Notice, ...]:
-        """What a caller should know once ``remembered`` was saved. What is told only once is then told."""
+    def notices(self, key: str, remembered: Remembered, *, looks: bool = False) -> tuple[Notice, ...]:
+        """What a caller should know once ``remembered`` was saved. What is told only once is then told.
+
+        ``looks``: it was not saved, and all of it is told again.
+        """
 
     async def ready(self) -> bool:
         """Whether sessions can be written where they belong."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,8 +14,11 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.main import create_app
+from app.disk_checks import DiskChecks
+from app.looking import Looks
+from app.main import build_contexts, create_app
 from app.settings import Settings
+from app.wire.requests import Server, asked_as
 from tests.asking import CWD, ask, bare, inline, refused
 from tests.compacting import KEY, asking, talk
 from tests.serving import serve
@@ -181,3 +186,68 @@ def test_what_cannot_be_read_begins_anew_and_is_told(garbage: str, redis: RedisS
         answer = ask(other, inline(OTHERS, session_id="s"))
         assert (codes(answer), answer["session"]["new"]) == (["session_unreadable"], True)
         assert figure(other, "strata_store_unreadable_total") == {(): 1}
+
+
+@pytest.mark.parametrize("last", ["the one that clears", "the other"])
+@pytest.mark.parametrize("reason", ["clear", "compact"])
+def test_a_session_that_is_emptied_while_redis_is_away_stays_empty(redis: RedisServer, last: str, reason: str) -> None:
+    redis.keep()
+    with services(redis) as (one, other):
+        for client in (other, one) if last == "the one that clears" else (one, other):
+            ask(client, inline(FILES, session_id="s"))
+        redis.pause()
+        assert one.post("/v1/sessions/s/clear", json={"reason": reason}).status_code == 200
+        redis.resume()
+        for client in (one, other):
+            until_ready(client)
+        told = ask(other, inline(OTHERS, session_id="s"))
+        assert "Use spaces." in told["user_context"]["text"]
+        assert "Use spaces." in ask(one, inline(OTHERS, session_id="s"))["user_context"]["text"]
+
+
+def test_what_a_service_does_not_remember_while_redis_is_away_is_not_said_to_be_gone(redis: RedisServer) -> None:
+    with services(redis) as (one, other):
+        ask(one, inline(FILES, session_id="s"))
+        redis.pause()
+        report = {"outcome": "failed", "trigger": "automatic"}
+        answers = [
+            other.get("/v1/sessions/s"),
+            other.get("/v1/sessions/s/context"),
+            other.get("/v1/sessions/s/events"),
+            other.post("/v1/sessions/s/clear", json={"reason": "clear"}),
+            other.post("/v1/sessions/s/compactions", json=report),
+        ]
+        for answer in answers:
+            refused(answer, 503, "session-store-away")
+            assert answer.headers["retry-after"] == "1"
+        assert one.get("/v1/sessions/s/context").status_code == 200
+        redis.resume()
+        until_ready(other)
+        assert other.get("/v1/sessions/s/context").status_code == 200
+
+
+def test_a_session_that_was_deleted_twice_stays_deleted(redis: RedisServer) -> None:
+    with services(redis) as (one, other):
+        for client in (one, other):
+            ask(client, inline(FILES, session_id="s"))
+        for _ in range(2):
+            assert one.delete("/v1/sessions/s").status_code == 204
+            assert ask(one, inline(FILES, session_id="s"))["session"]["new"]
+        assert one.delete("/v1/sessions/s").status_code == 204
+        refused(other.get("/v1/sessions/s"), 404, "session-not-found")
+        assert ask(other, inline(OTHERS, session_id="s"))["session"]["new"]
+
+
+def test_listeners_of_a_session_that_redis_lost_go_on(redis: RedisServer) -> None:
+    async def looked() -> bool:
+        contexts = build_contexts(Settings(roots=(), redis_url=redis.url, redis_seconds=2))
+        body = json.dumps(inline(FILES, session_id="s")).encode()
+        await contexts.answer(asked_as(body, Server("linux", None, "2026-11-30"), ()))
+        checks = DiskChecks(contexts.sessions, Looks(contexts.footprints))
+        seen = await checks.first("s")
+        redis.say("FLUSHALL")
+        found = await checks.again("s", seen)
+        await contexts.close()
+        return found is not None
+
+    assert asyncio.run(looked())
