@@ -24,7 +24,7 @@ BEGUN_ALONE = Copy(Head(70, "a", 1), session(), 1, ABSENT)
         (Head(40, "a", 4), CLEAN, "ours"),
         (ABSENT, CLEAN, "ours"),
         (Head(0, "a", 0), CLEAN, "deleted"),
-        (Head(0, "b", 0), CLEAN, "ours"),
+        (Head(0, "b", 0), CLEAN, "deleted"),
         (Head(0, ANY, 0), CLEAN, "deleted"),
         (Head(70, "a", 7), AHEAD, "same"),
         (Head(50, "a", 5), AHEAD, "ours"),
