@@ -17,6 +17,9 @@ from app.wire.answers import to_bytes
 KEPT = 256
 """Events of a session that can be sent again."""
 
+KEPT_BYTES = 1024 * 1024
+"""What they may take together; the last one is always kept."""
+
 WAITING = 64
 """Events that may wait for one reader."""
 
@@ -56,8 +59,11 @@ class Log:
 
     def add(self, event: Event) -> bytes:
         self._number += 1
-        self._kept.append(event.sent(self.last))
-        return self._kept[-1]
+        written = event.sent(self.last)
+        self._kept.append(written)
+        while len(self._kept) > 1 and sum(map(len, self._kept)) > KEPT_BYTES:
+            self._kept.popleft()
+        return written
 
     def since(self, last: str) -> tuple[bytes, ...] | None:
         """What came after the event ``last``; None when that is not known here, or too long ago."""

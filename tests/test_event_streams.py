@@ -186,3 +186,17 @@ def test_what_is_sent_is_an_event_stream_line_by_line() -> None:
     first, second = parsed(iter(lines))
     assert (first.name, first.data, first.id, first.comment) == ("a", {"x": 1}, "e-1", None)
     assert (second.name, second.comment) == (None, "ping")
+
+
+def test_large_events_push_older_ones_out() -> None:
+    log = Log()
+    for number in range(20):
+        log.add(Event("memory_changed", {"number": number, "text": "x" * (KEPT_BYTES // 4)}))
+    epoch, _, last = log.last.rpartition("-")
+    assert log.since(f"{epoch}-{int(last) - 3}") is not None
+    assert log.since(f"{epoch}-{int(last) - 4}") is None
+    log.add(Event("memory_changed", {"text": "x" * 2 * KEPT_BYTES}))
+    kept = log.since(f"{epoch}-{last}")
+    assert kept is not None
+    assert len(kept) == 1
+    assert log.since(f"{epoch}-{int(last) - 1}") is None
