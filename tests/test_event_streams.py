@@ -15,6 +15,7 @@ import pytest
 import uvicorn
 
 from app.cli.server import Server
+from app.events import KEPT_BYTES, Event, Log
 from app.main import build_app, build_contexts
 from app.notifying import Notifier
 from app.watching import Watchers
