@@ -77,8 +77,13 @@ class SessionStoreAway(Problem):
     title = "The session store cannot be reached"
     headers: ClassVar[dict[str, str]] = {"retry-after": "1"}
 
-    def __init__(self) -> None:
-        super().__init__("This process does not remember the session, and cannot ask the store: ask again.")
+    def __init__(
+        self,
+        detail: str = "This process does not remember the session, and cannot ask the store: ask again.",
+        *,
+        errors: list[dict[str, Any]] | None = None,
+    ) -> None:
+        super().__init__(detail, errors=errors)
 
 
 class NothingAsked(Problem):

@@ -73,6 +73,11 @@ class WarmProtocol(HttpToolsProtocol):
         if held:
             super().on_body(bytes(held))
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._held is not None:
+            self._let_go()
+        super().connection_lost(exc)
+
     def shutdown(self) -> None:
         if self._held is not None:
             self._let_go()
