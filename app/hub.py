@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from app.core.interest import shape
@@ -77,11 +77,10 @@ class Hub:
         followed = self._followed.setdefault(session, Followed(session, self))
         followed.listeners.add(listener)
         self.metrics.listeners(self.listeners)
-        try:
+        with ExitStack() as on_failure:
+            on_failure.callback(self.leave, listener)
             await followed.join(listener, last)
-        except BaseException:
-            self.leave(listener)
-            raise
+            on_failure.pop_all()
         return listener
 
     def leave(self, listener: Listener) -> None:
