@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import ceil
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 
 class Problem(Exception):  # noqa: N818 - it is the RFC 9457 noun
     """A failure with a status and a stable type. ``detail`` says what is wrong and what to do about it."""
+
+    headers: Mapping[str, str] = MappingProxyType({})
 
     status: ClassVar[int] = 500
     type: ClassVar[str] = "internal"
@@ -17,6 +21,14 @@ class Problem(Exception):  # noqa: N818 - it is the RFC 9457 noun
         super().__init__(detail)
         self.detail = detail
         self.errors = errors or []
+
+
+class Passing:
+    """Of problems that pass: ``seconds`` is when to ask again."""
+
+    def __init__(self, detail: str, *, errors: list[dict[str, Any]] | None = None, seconds: float = 1) -> None:
+        super().__init__(detail, errors=errors)  # type: ignore[call-arg]
+        self.headers: Mapping[str, str] = {"retry-after": str(max(1, ceil(seconds)))}
 
 
 class InvalidRequest(Problem):
@@ -75,7 +87,7 @@ class SessionStoreAway(Problem):
     status = 503
     type = "session-store-away"
     title = "The session store cannot be reached"
-    headers: ClassVar[dict[str, str]] = {"retry-after": "1"}
+    headers = MappingProxyType({"retry-after": "1"})
 
     def __init__(
         self,
@@ -110,7 +122,7 @@ class AutoCompactOff(Problem):
     title = "Automatic compaction is off"
 
 
-class CompactingAlready(Problem):
+class CompactingAlready(Passing, Problem):
     """Another compaction of the session is under way for ``seconds`` at most."""
 
     status = 409
@@ -124,8 +136,7 @@ class CompactingAlready(Problem):
         errors: list[dict[str, Any]] | None = None,
         seconds: float = 1,
     ) -> None:
-        super().__init__(detail, errors=errors)
-        self.headers = {"retry-after": str(max(1, ceil(seconds)))}
+        super().__init__(detail, errors=errors, seconds=seconds)
 
 
 class UpstreamKeyMissing(Problem):
@@ -144,6 +155,38 @@ class TookTooLong(Problem):
     status = 503
     type = "took-too-long"
     title = "The request took too long"
+
+
+class TooSlow(Problem):
+    """The rest of a request did not come in time."""
+
+    status = 408
+    type = "too-slow"
+    title = "The request did not come whole in time"
+
+
+class RateLimited(Passing, Problem):
+    status = 429
+    type = "rate-limited"
+    title = "This key has asked too often"
+
+
+class TooManyAtOnce(Passing, Problem):
+    status = 429
+    type = "too-many-at-once"
+    title = "This key has too many requests under way"
+
+
+class Overloaded(Passing, Problem):
+    status = 503
+    type = "overloaded"
+    title = "The service has more to do than it can take"
+
+
+class OriginRefused(Problem):
+    status = 403
+    type = "origin-refused"
+    title = "This service does not answer that web page"
 
 
 class HostRefused(Problem):

@@ -93,7 +93,9 @@ class Settings(BaseSettings):
     workers: Annotated[int, Field(ge=1)] = 1
     home: Path | None = Field(default_factory=_home)
     api_keys: Annotated[tuple[str, ...], NoDecode] = Field(default=(), repr=False)
+    keys_file: Path | None = None
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = ()
+    allowed_origins: Annotated[tuple[str, ...], NoDecode] = ()
     max_body_bytes: Annotated[int, Field(ge=1)] = 32 * 1024 * 1024
     max_file_bytes: Annotated[int, Field(ge=1)] = 1024 * 1024
     max_file_cache_bytes: Annotated[int, Field(ge=0)] = 64 * 1024 * 1024
@@ -101,6 +103,19 @@ class Settings(BaseSettings):
     max_memory_bytes: Annotated[int, Field(ge=1)] = 16 * 1024 * 1024
     max_rules: Annotated[int, Field(ge=1)] = 5_000
     max_includes: Annotated[int, Field(ge=1)] = 1_000
+    max_patterns: Annotated[int, Field(ge=1)] = 20_000
+    max_looks: Annotated[int, Field(ge=100)] = 200_000
+    max_files: Annotated[int, Field(ge=1)] = 20_000
+    max_depth: Annotated[int, Field(ge=8)] = 128
+    max_requests: Annotated[int, Field(ge=1)] = 32
+    max_queue: Annotated[int, Field(ge=0)] = 256
+    queue_seconds: Annotated[float, Field(gt=0, le=DAY)] = 5
+    max_upstream_requests: Annotated[int, Field(ge=1)] = 64
+    max_bodies_bytes: Annotated[int, Field(ge=1)] = 256 * 1024 * 1024
+    max_connections: Annotated[int, Field(ge=1)] = 4_096
+    head_seconds: Annotated[float, Field(gt=0, le=DAY)] = 10
+    body_seconds: Annotated[float, Field(gt=0, le=DAY)] = 30
+    send_seconds: Annotated[float, Field(gt=0, le=DAY)] = 30
     max_sessions: Annotated[int, Field(ge=1)] = 10_000
     max_session_bytes: Annotated[int, Field(ge=1)] = 512 * 1024 * 1024
     max_warm_bytes: Annotated[int, Field(ge=0)] = 128 * 1024 * 1024
@@ -125,6 +140,7 @@ class Settings(BaseSettings):
     breaker_cool_down_seconds: Annotated[float, Field(ge=0, le=DAY)] = 0
     prices: Annotated[dict[ModelName, Amount], NoDecode] = Field(default_factory=dict)
     currency: Annotated[str, Field(pattern="^[A-Z]{3}$")] = DEFAULT_CURRENCY
+    traces_url: str | None = None
     log_level: Literal["debug", "info", "warning", "error", "critical"] = "info"
 
     @field_validator("roots", mode="before")
@@ -132,7 +148,7 @@ class Settings(BaseSettings):
     def _split_paths(cls, value: Any) -> Any:
         return [path for path in value.split(os.pathsep) if path] if isinstance(value, str) else value
 
-    @field_validator("api_keys", "allowed_hosts", mode="before")
+    @field_validator("api_keys", "allowed_hosts", "allowed_origins", mode="before")
     @classmethod
     def _split_commas(cls, value: Any) -> Any:
         return [item.strip() for item in value.split(",") if item.strip()] if isinstance(value, str) else value
@@ -144,7 +160,7 @@ class Settings(BaseSettings):
         written = value.strip() if isinstance(value, str) else ""
         return str(int(float(written))) if _EXPONENT.fullmatch(written) and float(written).is_integer() else value
 
-    @field_validator("upstream_url")
+    @field_validator("upstream_url", "traces_url")
     @classmethod
     def _is_an_address(cls, value: str | None) -> str | None:
         parts = urlsplit(value or "http://none")
