@@ -77,16 +77,16 @@ def routes(
     models: ModelTable,
     prices: Prices,
     version: str,
-    server: Callable[[], Server],
+    server: Callable[[Request], Server],
 ) -> APIRouter:
     """The contract's routes, over what `main` has built."""
     tokens = Tokens(contexts.known, contexts.sessions, contexts.reckoning)
-    router = APIRouter(responses=problem_answers(401, 403, 421, 500))
+    router = APIRouter(responses=problem_answers(401, 403, 421, 429, 500, 503))
 
     @router.post(
         "/v1/context",
         response_model=schema.ContextAnswer,
-        responses=problem_answers(400, 404, 413, 415, 422, 503),
+        responses=problem_answers(400, 404, 408, 413, 415, 422, 503),
         openapi_extra=body_of(ContextRequest),
         tags=["assembly"],
     )
@@ -94,42 +94,46 @@ def routes(
         """Assembles the context of one model call: system blocks, CLAUDE.md message, tokens and compaction state."""
         require_json(request)
         body, betas, key = await request.body(), betas_of(request), request.headers.get(UPSTREAM_KEY)
-        ask = await off_loop(lambda: asked_as(body, server(), betas, key), len(body))
+        ask = await off_loop(lambda: asked_as(body, server(request), betas, key), len(body))
         return await context_sent(request, await contexts.answer(ask), warm)
 
     @router.post(
         "/v1/attachments",
         response_model=schema.AttachmentsAnswer,
-        responses=problem_answers(400, 404, 413, 415, 422, 503),
+        responses=problem_answers(400, 404, 408, 413, 415, 422, 503),
         openapi_extra=body_of(AttachmentsRequest),
         tags=["assembly"],
     )
     async def attach(request: Request) -> Response:
         """Nested files and conditional rules for files the model touched, each once in a session."""
         require_json(request)
-        body = await parsed_body(AttachmentsRequest, await request.body())
-        answer = await contexts.attachments(touches_ask(body, server()))
+        content = await request.body()
+        body = await parsed_body(AttachmentsRequest, content)
+        ask = await off_loop(lambda: touches_ask(body, server(request)), len(content))
+        answer = await contexts.attachments(ask)
         session, raw = asdict(answer.session), body.memory.include_raw
         return json_answer(attachments_answer(answer.attached, answer.memory, session, answer.notices, raw=raw))
 
     @router.post(
         "/v1/scan",
         response_model=ScanAnswer,
-        responses=problem_answers(400, 404, 413, 415, 422, 503),
+        responses=problem_answers(400, 404, 408, 413, 415, 422, 503),
         openapi_extra=body_of(ScanRequest),
         tags=["assembly"],
     )
     async def scan(request: Request) -> Response:
         """Other tools' files in a workspace, and the prompt with which a model proposes a CLAUDE.md from them."""
         require_json(request)
-        body = await parsed_body(ScanRequest, await request.body())
-        found, prompt = await scans.scan(body.workspace.opened_as())
+        content, here = await request.body(), server(request)
+        body = await parsed_body(ScanRequest, content)
+        source = await off_loop(lambda: body.workspace.opened_as(here.limits), len(content))
+        found, prompt = await scans.scan(source, here.fence)
         return json_answer(await asyncio.to_thread(scan_answer, found, prompt))
 
     @router.post(
         "/v1/cache/lint",
         response_model=LintAnswer,
-        responses=problem_answers(400, 413, 415, 422),
+        responses=problem_answers(400, 408, 413, 415, 422),
         openapi_extra=body_of(LintRequest),
         tags=["cache"],
     )
@@ -142,7 +146,7 @@ def routes(
     @router.post(
         "/v1/tokens",
         response_model=TokensResult,
-        responses=problem_answers(400, 413, 415, 422),
+        responses=problem_answers(400, 408, 413, 415, 422),
         openapi_extra=body_of(TokensRequest),
         tags=["tokens"],
     )
@@ -150,7 +154,7 @@ def routes(
         """What a request of any client costs in tokens, part by part, and when it will have to be compacted."""
         require_json(request)
         body, betas, key = await request.body(), betas_of(request), request.headers.get(UPSTREAM_KEY)
-        ask = await off_loop(lambda: tokens_ask(parsed(TokensRequest, body), betas, key), len(body))
+        ask = await off_loop(lambda: tokens_ask(parsed(TokensRequest, body), server(request), betas, key), len(body))
         tally, notices = await tokens.count(ask)
         return json_answer(await asyncio.to_thread(tokens_answer, tally, notices))
 

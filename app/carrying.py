@@ -14,7 +14,9 @@ from starlette.datastructures import Headers
 from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
+from app.callers import caller_of
 from app.context import Answer
+from app.core.tenants import name_in
 from app.encoding import coding_for, compressed, refuses_identity, tag_among, tag_in, tags_given
 from app.errors import InvalidRequest, UnsupportedMediaType
 from app.warm import Warm
@@ -121,11 +123,11 @@ def require_json(request: Request) -> None:
         raise UnsupportedMediaType("Send the body as JSON with the header content-type: application/json.")
 
 
-def named(session: str) -> str:
-    """The session's id, as a path names it. Raises InvalidRequest."""
+def called(session: str, request: Request) -> str:
+    """What the session that a path names is called inside. Raises InvalidRequest."""
     if len(session) > LONGEST_NAME:
         raise InvalidRequest(f"A session's id has at most {LONGEST_NAME} characters: send it as it was given.")
-    return session
+    return name_in(caller_of(request.scope).space, session)
 
 
 async def parsed_body(model: type[Model], body: bytes) -> Model:

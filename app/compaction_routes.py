@@ -13,6 +13,7 @@ from app.carrying import (
     AsSent,
     betas_of,
     body_of,
+    called,
     context_values,
     json_answer,
     off_loop,
@@ -37,14 +38,14 @@ from app.wire.compactions import (
 from app.wire.requests import Server
 
 
-def compaction_routes(compactions: Compactions, metrics: Metrics, *, server: Callable[[], Server]) -> APIRouter:
+def compaction_routes(compactions: Compactions, metrics: Metrics, *, server: Callable[[Request], Server]) -> APIRouter:
     """A part of the contract's routes, over what `main` has built."""
-    router = APIRouter(responses=problem_answers(401, 403, 421, 500), route_class=AsSent)
+    router = APIRouter(responses=problem_answers(401, 403, 421, 429, 500, 503), route_class=AsSent)
 
     @router.post(
         "/v1/compactions",
         response_model=PlanAnswer | RunAnswer,
-        responses=problem_answers(400, 404, 409, 413, 415, 422, 424, 503),
+        responses=problem_answers(400, 404, 408, 409, 413, 415, 422, 424, 503),
         openapi_extra=body_of(CompactionRequest),
         tags=["compaction"],
     )
@@ -53,7 +54,7 @@ def compaction_routes(compactions: Compactions, metrics: Metrics, *, server: Cal
         require_json(request)
         content, betas, key = await request.body(), betas_of(request), request.headers.get(UPSTREAM_KEY)
         body = await parsed_body(CompactionRequest, content)
-        ask = await off_loop(lambda: compaction_ask(body, server(), betas, key), len(content))
+        ask = await off_loop(lambda: compaction_ask(body, server(request), betas, key), len(content))
         if body.mode == "plan":
             return json_answer(await asyncio.to_thread(plan_answer, await compactions.plan(ask)))
         ran, context = await while_present(request, compactions.run(ask))
@@ -64,7 +65,7 @@ def compaction_routes(compactions: Compactions, metrics: Metrics, *, server: Cal
     @router.post(
         "/v1/sessions/{session_id}/compactions",
         response_model=ReportAnswer,
-        responses=problem_answers(400, 404, 413, 415, 422, 503),
+        responses=problem_answers(400, 404, 408, 413, 415, 422, 503),
         openapi_extra=body_of(CompactionReport),
         tags=["compaction"],
     )
@@ -72,7 +73,7 @@ def compaction_routes(compactions: Compactions, metrics: Metrics, *, server: Cal
         """How a compaction ended that the caller ran: three automatic failures in a row open the breaker."""
         require_json(request)
         report = await parsed_body(CompactionReport, await request.body())
-        return json_answer(report_answer(await compactions.report(session_id, report)))
+        return json_answer(report_answer(await compactions.report(called(session_id, request), report)))
 
     @router.get("/metrics", response_class=PlainTextResponse, tags=["service"])
     async def tell_metrics() -> Response:

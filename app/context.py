@@ -15,6 +15,7 @@ from app.core.footprint import Footprint
 from app.core.gathered import Facts
 from app.core.memory import Memory
 from app.core.remembered import Remembered
+from app.core.tenants import name_shown
 from app.errors import InvalidRequest, WorkspaceNotFound
 from app.gather import Known, Wanted, gather, gather_attachments
 from app.recall import (
@@ -36,6 +37,7 @@ from app.stores.sessions import Sessions
 from app.stores.socket import Held
 from app.upstream import Upstream
 from app.wire.requests import Ask
+from app.workspaces.fence import Fence
 from app.workspaces.footprints import Footprints
 from app.workspaces.inline import TreeConflictError
 from app.workspaces.opening import CommitSource, Ground, Opened, Source, open_workspace
@@ -81,7 +83,7 @@ class _Turn:
     left: Remembered
     footing: Footprint | None
 
-    def answer(self, ask: Ask, version: int, *, alone: bool, lasts: bool) -> Answer:
+    def answer(self, ask: Ask, fence: Fence, version: int, *, alone: bool, lasts: bool) -> Answer:
         """``version`` is the session's, from now on. ``lasts``: the next turn finds the session as this one did."""
         answer = _answered(ask, self.recalled, self.assembly)
         stands = repeats(ask, self.assembly, looked_at_git=self.needed.git)
@@ -89,6 +91,7 @@ class _Turn:
             return answer
         again = Repeats(
             self.footing,
+            fence,
             ask.session_id,
             version,
             alone,
@@ -128,7 +131,7 @@ class Contexts:
     async def exactly(self, ask: Ask, answer: Answer) -> Answer:
         """The answer with the API's own count, where it is asked for."""
         assembly = answer.assembly
-        route = Route(ask.request.provider, assembly.planned.betas, ask.region, ask.upstream_key)
+        route = Route(ask.request.provider, assembly.planned.betas, ask.region, ask.upstream_key, ask.space)
         tally, notices = await self.reckoning.exact(assembly.tally, assembly.request, route)
         return replace(answer, assembly=replace(assembly, tally=tally), notices=(*answer.notices, *notices))
 
@@ -142,7 +145,7 @@ class Contexts:
         """The facts of a conversation that begins, and a session that has had none. Nothing is kept."""
         async with self._opened(ask) as (settled, workspace):
             begun = fresh(identity_of(settled), settled)
-            facts = await gather(workspace, settled.request, self.known, wanted(settled, begun, keeps=False))
+            facts = await gather(workspace, settled.request, self._known(ask), wanted(settled, begun, keeps=False))
         started = self.known.now() if ask.session_id else None
         return replace(facts, started=started), replace(begun, footprint=workspace.footprint())
 
@@ -157,7 +160,8 @@ class Contexts:
 
     @asynccontextmanager
     async def _opened(self, ask: Ask) -> AsyncIterator[tuple[Ask, Workspace]]:
-        client, opened = await asyncio.to_thread(_opened_for, ask, self.ground)
+        ground = replace(self.ground, fence=self._fence(ask))
+        client, opened = await asyncio.to_thread(_opened_for, ask, ground)
         try:
             yield replace(ask, request=replace(ask.request, client=client)), opened.workspace
         finally:
@@ -165,6 +169,16 @@ class Contexts:
                 await asyncio.to_thread(opened.workspace.close)
             else:
                 opened.workspace.close()
+
+    def _fence(self, ask: Ask) -> Fence:
+        return ask.fence or self.ground.fence
+
+    def _known(self, ask: Ask) -> Known:
+        """What another tenant had parsed takes this one as long as if nobody had."""
+        documents = self.known.documents
+        if documents is None or not ask.space:
+            return self.known
+        return replace(self.known, documents=documents.of(ask.space))
 
     async def _turn(self, ask: Ask, workspace: Workspace) -> Answer:
         """Recall, gather, assemble, remember; again when another process wrote the session first."""
@@ -174,7 +188,7 @@ class Contexts:
                 version = await self.sessions.save(ask.session_id, turn.left, turn.recalled.held)
                 if version:
                     lasts = ask.session_id is None or turn.left.asks_again(turn.recalled.held.remembered)
-                    answer = turn.answer(ask, version, alone=self._is_alone(ask), lasts=lasts)
+                    answer = turn.answer(ask, self._fence(ask), version, alone=self._is_alone(ask), lasts=lasts)
                     told = self.sessions.notices(ask.session_id, turn.left)
                     return replace(answer, notices=(*answer.notices, *told))
 
@@ -182,7 +196,8 @@ class Contexts:
         turn = await self._assembled(ask, workspace)
         held = turn.recalled.held
         current = held.remembered is not None and held.remembered.request == ask.sent_as
-        answer = turn.answer(ask, held.version if current else 0, alone=self._is_alone(ask), lasts=True)
+        version = held.version if current else 0
+        answer = turn.answer(ask, self._fence(ask), version, alone=self._is_alone(ask), lasts=True)
         told = self.sessions.notices(ask.session_id, turn.left, looks=True)
         return replace(answer, notices=(*answer.notices, *told))
 
@@ -200,7 +215,7 @@ class Contexts:
         found = await self._recalled(ask)
         remembered, keeps = await self._kept(ask, found.remembered.resumed(ask.request.messages))
         needed = wanted(ask, remembered, keeps=keeps)
-        facts = await gather(workspace, ask.request, self.known, needed)
+        facts = await gather(workspace, ask.request, self._known(ask), needed)
         facts = replace(facts, started=self.known.now() if ask.session_id else None)
         assembly, read = await asyncio.to_thread(lambda: (assemble(facts, remembered), workspace.footprint()))
         after = left(ask, remembered, assembly, read, keeps=keeps)
@@ -212,16 +227,16 @@ class Contexts:
             return remembered, False
         if ask.freshness == "session":
             return remembered, True
-        footprint = await self.renewed(remembered.footprint)
+        footprint = await self.renewed(remembered.footprint, self._fence(ask))
         return replace(remembered, footprint=footprint), footprint is not None
 
-    async def renewed(self, footprint: Footprint | None) -> Footprint | None:
+    async def renewed(self, footprint: Footprint | None, fence: Fence) -> Footprint | None:
         """None: what was read has changed, or that cannot be told. Else the footprint to go on with."""
         if footprint is None:
             return None
         if self.footprints.is_quick(footprint):
-            return self.footprints.renewed(footprint)
-        return await asyncio.to_thread(self.footprints.renewed, footprint)
+            return self.footprints.renewed(footprint, fence)
+        return await asyncio.to_thread(self.footprints.renewed, footprint, fence)
 
     async def _touch(self, ask: Ask, workspace: Workspace) -> AttachmentsAnswer:
         async with self._alone(ask):
@@ -234,13 +249,13 @@ class Contexts:
         found = await self._recalled(ask)
         remembered, keeps = await self._kept(ask, found.remembered)
         needed = wanted(ask, remembered, keeps=keeps)
-        memory, attached = await gather_attachments(workspace, ask.request, self.known, needed)
+        memory, attached = await gather_attachments(workspace, ask.request, self._known(ask), needed)
         delivered = (*found.remembered.delivered, *(file.real for file in attached.files))
         kept = replace(remembered, footprint=found.remembered.footprint, delivered=delivered)
         if not await self.sessions.save(ask.session_id, kept, found.held):
             return None
         notices = (*moved_notices(moved=found.moved), *self.sessions.notices(ask.session_id, kept))
-        return AttachmentsAnswer(memory, attached, Session(ask.session_id, found.is_new, 0, 0), notices)
+        return AttachmentsAnswer(memory, attached, _session(ask, found, 0, 0), notices)
 
     async def _recalled(self, ask: Ask) -> Recalled:
         return recalled(ask, await self.sessions.load(ask.session_id), identity_of(ask))
@@ -294,4 +309,8 @@ def _answered(ask: Ask, found: Recalled, assembly: Assembly) -> Answer:
     if ask.request.provider != "anthropic" and ask.request.model != assembly.facts.wire_model:
         message = f"The alias was sent as {assembly.facts.wire_model}: give the id that this provider uses."
         notices.append(Notice("alias_for_provider", message, "model"))
-    return Answer(assembly, Session(ask.session_id, found.is_new, hits, len(cached) - hits), tuple(notices))
+    return Answer(assembly, _session(ask, found, hits, len(cached) - hits), tuple(notices))
+
+
+def _session(ask: Ask, found: Recalled, hits: int, misses: int) -> Session:
+    return Session(name_shown(ask.session_id) if ask.session_id else None, found.is_new, hits, misses)

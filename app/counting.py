@@ -60,6 +60,7 @@ class _Asked:
     backend: Backend
     provider: Provider
     region: str | None
+    space: str
     deadline: float
 
     def left(self) -> float:
@@ -98,15 +99,19 @@ class Counting:
         key: str | None = None,
         provider: Provider = "anthropic",
         region: str | None = None,
+        *,
+        space: str = "",
     ) -> Counted:
         """Input tokens of a Messages API body; it may lack ``max_tokens``. ``key``: the caller's own.
+
+        What was counted in one ``space`` is not known in another.
 
         No failure is raised: each level that failed is told.
         """
         digest = self._upstream.key_digest(key)
         if digest is None:
             return Counted(None, None, (Attempt("count_tokens", "no_key", told("no_key")),))
-        asked = _Asked(request, betas, key, (request["model"], digest), provider, region, self._deadline())
+        asked = _Asked(request, betas, key, (request["model"], digest), provider, region, space, self._deadline())
         place = await asyncio.to_thread(_place, asked, self._upstream.base_url)
         return self._counts.get(place) or await self._in_flight(place, asked)
 
@@ -212,5 +217,5 @@ def _is_hopeless(failure: UpstreamFailed) -> bool:
 
 def _place(asked: _Asked, base_url: str) -> bytes:
     """A digest of what decides the number, the key as its own digest. Key order counts: it reaches the model."""
-    decides = (asked.request, asked.betas, base_url, asked.backend, asked.provider, asked.region)
+    decides = (asked.request, asked.betas, base_url, asked.backend, asked.provider, asked.region, asked.space)
     return sha256(json.dumps(decides, separators=(",", ":"), default=dict).encode()).digest()

@@ -13,6 +13,7 @@ from app.errors import SessionNotFound, SessionStoreAway
 from app.looking import Looks
 from app.stores.sessions import Sessions
 from app.watching import Manner
+from app.workspaces.fence import Fence
 
 FAR = Manner("poll", "network_drive")
 
@@ -24,12 +25,13 @@ class Seen:
     """A session as it was last looked at.
 
     ``base`` is what its answer was built from, and ``told`` the same as the disk was when changes were last told;
-    ``unwatched`` says why there is no need or no way to watch it.
+    ``fence`` is what it was read inside of; ``unwatched`` says why there is no need or no way to watch it.
     """
 
     version: int
     base: Footprint
     told: Footprint
+    fence: Fence
     unwatched: Manner | None
 
     @property
@@ -44,7 +46,7 @@ class DiskChecks:
         self._sessions = sessions
         self._looks = looks
 
-    async def first(self, session: str) -> Seen:
+    async def first(self, session: str, fence: Fence) -> Seen:
         """Raises SessionNotFound, or SessionStoreAway."""
         held = await self._sessions.load(session)
         if held.remembered is None and self._sessions.alone:
@@ -52,7 +54,7 @@ class DiskChecks:
         if held.remembered is None:
             raise SessionNotFound("There are events of a session after its first turn: ask for its context first.")
         base = held.remembered.footprint or Footprint()
-        return Seen(held.version, base, base, await self._unwatched(held.remembered))
+        return Seen(held.version, base, base, fence, await self._unwatched(held.remembered))
 
     async def again(self, session: str, seen: Seen) -> tuple[Told, Seen] | None:
         """What changed since ``seen``, and the session now; None when it has ended."""
@@ -69,19 +71,19 @@ class DiskChecks:
 
     async def differing(self, seen: Seen) -> Told:
         """What is otherwise than when the session's answer was built."""
-        found, now = await self._looks.look(seen.base, near=seen.is_near)
+        found, now = await self._looks.look(seen.base, seen.fence, near=seen.is_near)
         return _kinds(found, seen.base, now)
 
     async def _same(self, seen: Seen) -> tuple[Told, Seen]:
-        found, told = await self._looks.look(seen.told, near=seen.is_near)
+        found, told = await self._looks.look(seen.told, seen.fence, near=seen.is_near)
         return _kinds(found, seen.told, told), replace(seen, told=told)
 
     async def _moved(self, seen: Seen, version: int, remembered: Remembered) -> tuple[Told, Seen]:
         """A turn has read anew. What was told is not told again, and what it came too early for is not lost."""
         base = remembered.footprint or Footprint()
-        moved = Seen(version, base, base, await self._unwatched(remembered))
-        before, _ = await self._looks.look(seen.told, near=seen.is_near)
-        after, told = await self._looks.look(base, near=moved.is_near)
+        moved = Seen(version, base, base, seen.fence, await self._unwatched(remembered))
+        before, _ = await self._looks.look(seen.told, seen.fence, near=seen.is_near)
+        after, told = await self._looks.look(base, seen.fence, near=moved.is_near)
         found = {change.path: change for change in (*before, *after)}
         return _kinds(found.values(), seen.told, told), replace(moved, told=told)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -10,9 +11,11 @@ from fastapi import APIRouter, Request, Response
 from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse
 from starlette.types import Receive, Scope, Send
 
-from app.carrying import AsSent, named, problem_answers
+from app.callers import Caller, caller_of
+from app.carrying import AsSent, called, problem_answers
 from app.events import Listener
-from app.hub import Hub
+from app.hub import Hub, closing
+from app.workspaces.fence import Fence
 
 LAST_SECONDS = 5.0
 """How long a reader may take to take the last event."""
@@ -40,11 +43,23 @@ DOCUMENTED = {
 
 
 class EventStream(EventSourceResponse):
-    """Events until the last one, or until the reader goes away; a comment every ``heartbeat`` seconds."""
+    """Events until the last one, or until the reader goes away; a comment every ``heartbeat`` seconds.
 
-    def __init__(self, hub: Hub, listener: Listener, heartbeat: float, last: float = LAST_SECONDS) -> None:
+    ``admitted`` says whether the reader would still be let in: before each event.
+    """
+
+    def __init__(
+        self,
+        hub: Hub,
+        listener: Listener,
+        heartbeat: float,
+        last: float = LAST_SECONDS,
+        *,
+        admitted: Callable[[], bool] = lambda: True,
+    ) -> None:
         super().__init__((), headers=HEADERS)
         self._hub, self._listener, self._heartbeat, self._last = hub, listener, heartbeat, last
+        self._admitted = admitted
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the signature is ASGI's
         writing = asyncio.create_task(self._written(send))
@@ -66,6 +81,9 @@ class EventStream(EventSourceResponse):
         with suppress(OSError):  # the reader is gone
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             while (event := await self._next()) is not None:
+                if not self._admitted():
+                    event = closing("key_revoked").sent()
+                    self._listener.end(closing("key_revoked"), at_once=True)
                 await send({"type": "http.response.body", "body": event, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -77,9 +95,12 @@ class EventStream(EventSourceResponse):
             return KEEPALIVE_COMMENT
 
 
-def event_routes(hub: Hub, heartbeat: float) -> APIRouter:
-    """A part of the contract's routes, over what `main` has built. ``heartbeat`` is in seconds."""
-    router = APIRouter(responses=problem_answers(401, 403, 421, 500), route_class=AsSent, tags=["sessions"])
+def event_routes(hub: Hub, heartbeat: float, fence: Fence, knows: Callable[[Caller], bool]) -> APIRouter:
+    """A part of the contract's routes, over what `main` has built.
+
+    ``heartbeat`` is in seconds; ``fence`` the service's own; ``knows`` says whether a caller would still be let in.
+    """
+    router = APIRouter(responses=problem_answers(401, 403, 421, 429, 500, 503), route_class=AsSent, tags=["sessions"])
 
     @router.get(
         "/v1/sessions/{session_id}/events",
@@ -89,7 +110,9 @@ def event_routes(hub: Hub, heartbeat: float) -> APIRouter:
     )
     async def tell_events(session_id: str, request: Request) -> Response:
         """What changes on disk of what the session's answer was built from, as server-sent events."""
-        return EventStream(hub, await hub.listen(named(session_id), request.headers.get(LAST_EVENT_ID)), heartbeat)
+        caller, last = caller_of(request.scope), request.headers.get(LAST_EVENT_ID)
+        listener = await hub.listen(called(session_id, request), caller.fence or fence, last)
+        return EventStream(hub, listener, heartbeat, admitted=lambda: knows(caller))
 
     return router
 

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from app.core.allowance import Limits
+from app.core.allowance import Allowance, Limits
 from app.core.attachments import Attached, attach
 from app.core.candidates import Plan
 from app.core.configuration import Configuration, configuration
@@ -25,11 +25,16 @@ from app.core.skill_files import find_skills
 from app.core.skills import SKILL_TOOL
 from app.core.style_files import find_style
 from app.core.tools import tool_names
-from app.errors import TookTooLong
+from app.errors import TooLarge, TookTooLong
 from app.workspaces.socket import Workspace
 
 T = TypeVar("T")
 
+LOOK_CHARACTERS = 1_024
+"""Of the path of a question that counts for one: a longer one counts for several."""
+
+MOST_DIRECTORIES = 1_000
+"""Additional directories that settings files of one project may name."""
 
 Styled = tuple[tuple[str, OutputStyle | None] | None, tuple[Notice, ...]]
 Skilled = tuple[Skills, tuple[Notice, ...]]
@@ -70,14 +75,24 @@ class Known:
         end = self.clock() + self.request_seconds
         return lambda: self.clock() > end
 
+    def answers(self, workspace: Workspace) -> Answers:
+        """For one request, which begins now."""
+        return Answers(workspace, self.deadline(), self.limits)
+
 
 @dataclass(slots=True)
 class Answers:
-    """A workspace's answers within one request: each question is put once."""
+    """A workspace's answers within one request: each question is put once.
+
+    ``looks`` counts questions, ``taken`` the bytes of all files that were read.
+    """
 
     workspace: Workspace
     expired: Callable[[], bool] = _never
+    limits: Limits = field(default_factory=Limits)
     given: dict[Question, Answer] = field(default_factory=dict)
+    looks: int = 0
+    taken: int = 0
 
     def drive(self, flow: Flow[T]) -> T:
         """Runs a flow to its end."""
@@ -90,18 +105,48 @@ class Answers:
             return found
 
     def answer(self, question: Question) -> Answer:
-        """Raises TookTooLong once the request's time is over: no flow can go on without an answer."""
+        """Raises TookTooLong once the request's time is over, TooLarge once it has asked too much.
+
+        No flow can go on without an answer.
+        """
         if self.expired():
             raise TookTooLong("The workspace took too long to read: make it smaller, or raise STRATA_REQUEST_SECONDS.")
         answer = self.given.get(question)
         if answer is None:
+            self._count(question)
             answer = self.given[question] = self._asked(question)
         return answer
+
+    def _count(self, question: Question) -> None:
+        self.looks += 1 + len(question.path) // LOOK_CHARACTERS
+        if self.looks > self.limits.looks:
+            raise TooLarge(
+                f"A request may look at {self.limits.looks:,} files and folders (STRATA_MAX_LOOKS), and this one needs "
+                "more: name fewer touched files, or a smaller workspace."
+            )
 
     def _asked(self, question: Question) -> Node | Content | tuple[str, ...]:
         if isinstance(question, Look):
             return self.workspace.look(question.path)
-        return self.workspace.read(question.path) if isinstance(question, Read) else self.workspace.names(question.path)
+        return self._read(question.path) if isinstance(question, Read) else self.workspace.names(question.path)
+
+    def _read(self, path: str) -> Content:
+        """A file that does not fit into what may still be read leaves the rest for smaller ones."""
+        standing = self.given.get(Look(path))
+        size = standing.size if isinstance(standing, Node) and standing.kind is Kind.FILE else 0
+        content = self.workspace.read(path) if self._fits(size) else _BEYOND
+        if content.data is None:
+            return content
+        if not self._fits(len(content.data)):
+            return _BEYOND
+        self.taken += len(content.data)
+        return content
+
+    def _fits(self, size: int) -> bool:
+        return self.taken + size <= self.limits.memory_bytes
+
+
+_BEYOND = Content(None, "budget")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +199,12 @@ async def gather(workspace: Workspace, request: Request, known: Known, wanted: W
 def _layers(workspace: Workspace, request: Request, known: Known, wanted: Wanted) -> _Layers:
     asking = workspace.asking_git(request.client.cwd) if wanted.git else nullcontext(_nothing)
     with asking as told:
-        answers = Answers(workspace, known.deadline())
+        answers = known.answers(workspace)
         plan = _plan(answers, request, known, wanted)
         style, styled = _style(answers, plan, request, known, wanted)
         skills, listed = _skills(answers, plan, request, wanted)
         memory, attached = _memory(answers, plan, request, wanted)
-        notices = (*_absent_notices(answers, plan), *styled, *listed)
+        notices = (*_absent_notices(answers, plan), *_surplus_notices(plan), *styled, *listed)
         return _Layers(plan, told(), style, skills, memory, attached, notices)
 
 
@@ -173,7 +218,7 @@ async def gather_attachments(
     """What loads up front, and what the touched files bring beside it."""
 
     def gathered() -> tuple[Memory, Attached]:
-        answers = Answers(workspace, known.deadline())
+        answers = known.answers(workspace)
         plan = _plan(answers, request, known, wanted)
         return _memory(answers, plan, request, wanted)
 
@@ -187,7 +232,8 @@ def _plan(answers: Answers, request: Request, known: Known, wanted: Wanted) -> P
     configured = wanted.configuration or answers.drive(
         configuration(request.client, roots, request.setting_sources, paths)
     )
-    more = tuple(workspace.look(folder).real for folder in configured.additional_directories)
+    named = configured.additional_directories[:MOST_DIRECTORIES]
+    more = tuple(answers.drive(look(folder)).real for folder in named)
     given = request.client.additional_directories
     return Plan(
         client=replace(request.client, additional_directories=tuple(dict.fromkeys((*given, *more)))),
@@ -224,8 +270,9 @@ def _skills(answers: Answers, plan: Plan, request: Request, wanted: Wanted) -> S
 
 
 def _memory(answers: Answers, plan: Plan, request: Request, wanted: Wanted) -> tuple[Memory, Attached]:
-    memory = wanted.memory or answers.drive(load(plan))
-    return memory, answers.drive(attach(plan, memory, wanted.delivered, request.touched))
+    allowance = Allowance.of(plan.limits)
+    memory = wanted.memory or answers.drive(load(plan, allowance))
+    return memory, answers.drive(attach(plan, memory, wanted.delivered, request.touched, allowance))
 
 
 def _settled(request: Request, plan: Plan, style: OutputStyle | None, skills: Skills) -> Request:
@@ -252,6 +299,15 @@ def _absent_notices(answers: Answers, plan: Plan) -> tuple[Notice, ...]:
         for folder in plan.client.additional_directories
         if answers.drive(look(folder)).kind is not Kind.DIRECTORY
     )
+
+
+def _surplus_notices(plan: Plan) -> tuple[Notice, ...]:
+    """A warning when settings files name more additional directories than are taken."""
+    named = plan.configuration.additional_directories
+    if len(named) <= MOST_DIRECTORIES:
+        return ()
+    message = f"Settings files name {len(named):,} additional directories: the first {MOST_DIRECTORIES:,} count."
+    return (Notice("settings_ignored", message, named[MOST_DIRECTORIES]),)
 
 
 def model_notices(spelling: str, model: Model, models: ModelTable) -> tuple[Notice, ...]:

@@ -1,18 +1,20 @@
-"""Who may call, and how much: host, caller, key and size of the body, before anything is read of it."""
+"""Who may call, and how much: host, web page, caller, key, rate and size, before anything is read of the body."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import ipaddress
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.errors import CallerRefused, HostRefused, KeyMissing, Problem, TooLarge
-from app.wire.problems import MEDIA_TYPE, problem_bytes
+from app.callers import ANYONE, CALLER, Caller, Keyring, Keys, Meters
+from app.errors import CallerRefused, HostRefused, KeyMissing, Problem, RateLimited, TooLarge, TooManyAtOnce
+from app.origins import WEIGHED as WEIGHED_OF_PAGES
+from app.origins import Origins
+from app.refusing import refuse
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 _HOST = re.compile(r"(?:\[(?P<address>[^]]+)]|(?P<name>[^:[\]]+))(?::\d*)?")
@@ -24,38 +26,97 @@ LONGEST_HOST = 300
 MOST_KNOWN = 1024
 """Hosts and addresses whose verdict is kept."""
 
+COUNTED = "counted"
+"""In the scope's state of a request that `Admission.under_way` counts already."""
+
+STREAMS = re.compile(r"/v1/sessions/.+/events")
+
 Headers = Sequence[tuple[bytes, bytes]]
 
-_WEIGHED = frozenset({b"host", b"x-api-key", b"authorization", b"content-length"})
+_WEIGHED = frozenset({b"x-api-key", b"authorization", b"content-length"}) | WEIGHED_OF_PAGES
 
 
 class Admission:
-    """Who may call, going by a request's head. ``keys`` empty: callers on the loopback interface only.
+    """Who may call, going by a request's head. Without keys: callers on the loopback interface only.
 
-    ``hosts`` are names this service answers for beside the loopback ones, against DNS rebinding. Probes of health name
-    no host and carry no key.
+    ``hosts`` are names this service answers for beside the loopback ones, against DNS rebinding. Probes of health
+    carry no key and, where keys are asked for, name no host.
     """
 
-    def __init__(self, *, hosts: Iterable[str], keys: Iterable[str], max_body_bytes: int) -> None:
+    def __init__(
+        self, *, hosts: Iterable[str], keys: Keys, meters: Meters, origins: Origins, max_body_bytes: int
+    ) -> None:
         self.hosts = frozenset({*LOOPBACK_HOSTS, *(host.lower() for host in hosts)}) - {""}
-        self.keys = tuple(_digest(key.encode()) for key in keys)
+        self.meters, self.origins = meters, origins
         self.max_body_bytes = max_body_bytes
+        self._keys, self._ring = keys, keys.ring
         self._names_us = lru_cache(MOST_KNOWN)(self._is_own_name)
         self._is_near = lru_cache(MOST_KNOWN)(_is_loopback)
 
-    def refusal(self, path: str, given: Headers, client: str | None) -> Problem | None:
-        """Why the request does not go on. ``client`` is an address; None: a Unix socket or a caller in the process."""
-        is_open = path in OPEN_PATHS
+    @property
+    def ring(self) -> Keyring:
+        """Another object once the keys have changed: what was found out about callers does not count any more."""
+        ring = self._keys.ring
+        if ring is not self._ring:
+            self._ring = ring
+            self.meters.keep(ring)
+        return ring
+
+    def verdict(self, method: str, path: str, given: Headers, client: str | None) -> Caller | Problem:
+        """The caller, or why the request does not go on.
+
+        ``client`` is an address; None: a Unix socket or a caller in the process.
+        """
+        ring, is_open = self.ring, path in OPEN_PATHS
         headers = [header for header in given if header[0] in _WEIGHED]
-        if not is_open and not self._is_for_us(headers):
+        if not (is_open and ring.asks) and not self._is_for_us(headers):
             return HostRefused("Call it by localhost or 127.0.0.1, or name this host in STRATA_ALLOWED_HOSTS.")
-        if not self.keys and client is not None and not self._is_near(client):
+        if foreign := self.origins.refusal(method, path, headers):
+            return foreign
+        if not ring.asks and client is not None and not self._is_near(client):
             return CallerRefused("No API key is configured: call from the same machine, or set STRATA_API_KEYS.")
         weighed = dict(headers)
-        if self.keys and not is_open and not self._has_key(weighed):
+        caller = ANYONE if is_open or not ring.asks else ring.caller(_key_in(weighed))
+        if caller is None:
             return KeyMissing("Send a key as x-api-key or as Authorization: Bearer.")
         length = weighed.get(b"content-length", b"0")
-        return self.too_large() if length.isdigit() and int(length) > self.max_body_bytes else None
+        too_large = length.isdigit() and int(length) > self.most_bytes(caller)
+        return self.too_large(caller) if too_large else caller
+
+    def knows(self, caller: Caller) -> bool:
+        """Whether the caller, who was admitted once, would be again."""
+        ring = self.ring
+        return caller in ring.callers.values() if ring.asks else caller == ANYONE
+
+    def wait(self, caller: Caller) -> float:
+        """Seconds after which the caller may ask; 0: now, and that it asked counts."""
+        return self.meters.wait(caller)
+
+    def most_bytes(self, caller: Caller) -> int:
+        return min(self.max_body_bytes, caller.max_body_bytes or self.max_body_bytes)
+
+    def too_large(self, caller: Caller) -> Problem:
+        most = self.most_bytes(caller)
+        named = "STRATA_MAX_BODY_BYTES" if most == self.max_body_bytes else "this key's max_body_bytes"
+        return TooLarge(
+            f"The body may have {most:,} bytes ({named}): send fewer files, or use a local or git workspace."
+        )
+
+    @contextmanager
+    def under_way(self, caller: Caller, path: str) -> Iterator[None]:
+        """Counts a request for as long as it lasts. Raises TooManyAtOnce."""
+        meter, streams = self.meters.of(caller), STREAMS.fullmatch(path) is not None
+        most, now = (caller.streams, meter.streams) if streams else (caller.at_once, meter.under_way)
+        if most is not None and now >= most:
+            what = "event streams" if streams else "requests"
+            raise TooManyAtOnce(f"This key may have {most} {what} at once: wait until one has ended.")
+        meter.streams += streams
+        meter.under_way += not streams
+        try:
+            yield
+        finally:
+            meter.streams -= streams
+            meter.under_way -= not streams
 
     def _is_for_us(self, headers: Sequence[tuple[bytes, bytes]]) -> bool:
         """Of several hosts, all."""
@@ -70,35 +131,39 @@ class Admission:
     def _is_own_name(self, host: bytes) -> bool:
         return _host_name(host) in self.hosts
 
-    def _has_key(self, headers: Mapping[bytes, bytes]) -> bool:
-        scheme, _, bearer = headers.get(b"authorization", b"").partition(b" ")
-        given = headers.get(b"x-api-key") or (bearer.strip() if scheme.lower() == b"bearer" else b"")
-        found = [hmac.compare_digest(_digest(given), key) for key in self.keys]
-        return any(found)
-
-    def too_large(self) -> Problem:
-        return TooLarge(
-            f"The body may have {self.max_body_bytes:,} bytes (STRATA_MAX_BODY_BYTES): send fewer files, or use a "
-            "local or git workspace."
-        )
-
 
 class Guard:
-    """A pure ASGI layer that lets pass what ``admission`` admits, and no more of a body than it allows."""
+    """A pure ASGI layer that lets pass what ``admission`` admits, and no more of a body than it allows.
 
-    def __init__(self, app: ASGIApp, admission: Admission) -> None:
-        self.app = app
-        self.admission = admission
+    ``refused`` is told the type of each refusal.
+    """
+
+    def __init__(self, app: ASGIApp, admission: Admission, refused: Callable[[str], object]) -> None:
+        self.app, self.admission, self._refused = app, admission, refused
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        client = scope.get("client")
-        problem = self.admission.refusal(scope["path"], scope["headers"], client[0] if client else None)
-        if problem is not None:
-            await _refuse(problem, scope, send)
+        permitted = self.admission.origins.preflight(scope["method"], scope["headers"])
+        if permitted is not None:
+            await send({"type": "http.response.start", "status": 204, "headers": list(permitted)})
+            await send({"type": "http.response.body", "body": b""})
             return
+        client, path = scope.get("client"), scope["path"]
+        verdict = self.admission.verdict(scope["method"], path, scope["headers"], client[0] if client else None)
+        if isinstance(verdict, Problem):
+            await self._refuse(verdict, scope, send)
+            return
+        wait = 0.0 if path in OPEN_PATHS else self.admission.wait(verdict)
+        if wait:
+            told = f"This key may ask {verdict.rate.per_minute:,} times a minute" if verdict.rate else "Ask later"
+            await self._refuse(RateLimited(f"{told}: ask again after Retry-After.", seconds=wait), scope, send)
+            return
+        scope.setdefault("state", {})[CALLER] = verdict
+        await self._admitted(verdict, scope, receive, send)
+
+    async def _admitted(self, caller: Caller, scope: Scope, receive: Receive, send: Send) -> None:
         started = False
 
         async def send_noting(message: Message) -> None:
@@ -106,21 +171,28 @@ class Guard:
             started = True
             await send(message)
 
+        counted = scope["state"].get(COUNTED, False)
         try:
-            await self.app(scope, self._limited(receive), send_noting)
-        except _BodyTooLargeError:
+            with nullcontext() if counted else self.admission.under_way(caller, scope["path"]):
+                await self.app(scope, self._limited(caller, receive), send_noting)
+        except (TooManyAtOnce, _BodyTooLargeError) as error:
             if not started:
-                await _refuse(self.admission.too_large(), scope, send)
+                problem = error if isinstance(error, Problem) else self.admission.too_large(caller)
+                await self._refuse(problem, scope, send)
 
-    def _limited(self, receive: Receive) -> Receive:
-        taken = 0
+    async def _refuse(self, problem: Problem, scope: Scope, send: Send) -> None:
+        self._refused(problem.type)
+        await refuse(problem, scope, send)
+
+    def _limited(self, caller: Caller, receive: Receive) -> Receive:
+        taken, most = 0, self.admission.most_bytes(caller)
 
         async def receive_limited() -> Message:
             nonlocal taken
             message = await receive()
             if message["type"] == "http.request":
                 taken += len(message.get("body", b""))
-                if taken > self.admission.max_body_bytes:
+                if taken > most:
                     raise _BodyTooLargeError
             return message
 
@@ -131,15 +203,9 @@ class _BodyTooLargeError(Exception):
     """A body without a length, or with a false one, passed the limit."""
 
 
-async def _refuse(problem: Problem, scope: Scope, send: Send) -> None:
-    body = problem_bytes(problem, scope.get("state", {}).get("request_id"))
-    headers = [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": problem.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
-
-
-def _digest(key: bytes) -> bytes:
-    return hashlib.sha256(key).digest()
+def _key_in(headers: Mapping[bytes, bytes]) -> bytes:
+    scheme, _, bearer = headers.get(b"authorization", b"").partition(b" ")
+    return headers.get(b"x-api-key") or (bearer.strip() if scheme.lower() == b"bearer" else b"")
 
 
 def _host_name(host: bytes) -> str:

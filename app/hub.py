@@ -9,11 +9,13 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from app.core.interest import shape
+from app.core.tenants import name_shown
 from app.disk_checks import DiskChecks, Seen
 from app.errors import SessionNotFound, TooManyListeners
 from app.events import RETRY_MILLISECONDS, Event, Listener, Log, told_change
 from app.metrics import Metrics
 from app.watching import NOTIFIED, Follower, Manner, Watchers
+from app.workspaces.fence import Fence
 
 KEPT_LOGS = 256
 """Sessions nobody listens to any more whose last events are kept, for readers that come back."""
@@ -63,8 +65,10 @@ class Hub:
     def listeners(self) -> int:
         return sum(len(followed.listeners) for followed in self._followed.values())
 
-    async def listen(self, session: str, last: str | None = None) -> Listener:
+    async def listen(self, session: str, fence: Fence, last: str | None = None) -> Listener:
         """A reader that goes on after the event ``last``, or learns what differs now. It must leave in the end.
+
+        ``fence`` is what the session's answer was read inside of.
 
         Raises SessionNotFound, SessionStoreAway and TooManyListeners.
         """
@@ -74,7 +78,7 @@ class Hub:
             listener.end(closing("shutting_down"))
             return listener
         self._admit(session)
-        followed = self._followed.setdefault(session, Followed(session, self))
+        followed = self._followed.setdefault(session, Followed(session, fence, self))
         followed.listeners.add(listener)
         self.metrics.listeners(self.listeners)
         with ExitStack() as on_failure:
@@ -138,8 +142,9 @@ class Hub:
 class Followed:
     """One session with its readers. It is looked at by one at a time."""
 
-    def __init__(self, session: str, hub: Hub) -> None:
-        self.session = session
+    def __init__(self, session: str, fence: Fence, hub: Hub) -> None:
+        self.session, self._fence = session, fence
+        self._shown = name_shown(session)
         self.listeners: set[Listener] = set()
         self._hub = hub
         self._log = Log()
@@ -186,7 +191,7 @@ class Followed:
 
     async def _current(self) -> Seen:
         if self._seen is None:
-            self._seen = await self._hub.checks.first(self.session)
+            self._seen = await self._hub.checks.first(self.session, self._fence)
             await self._watch(self._seen)
         else:
             await self._look()
@@ -195,9 +200,9 @@ class Followed:
     async def _state(self, seen: Seen, *, missed: bool) -> tuple[bytes, ...]:
         """What differs now; only the last of it says where to go on, so that a reader who is cut off gets it again."""
         differing = await self._hub.checks.differing(seen)
-        events = [told_change(self.session, kind, changes, self._hub.now()) for kind, changes in differing]
+        events = [told_change(self._shown, kind, changes, self._hub.now()) for kind, changes in differing]
         if missed:
-            events.insert(0, Event("missed", {"session": self.session, "reason": MISSED}))
+            events.insert(0, Event("missed", {"session": self._shown, "reason": MISSED}))
         return (*(event.sent() for event in events[:-1]), *(event.sent(self._log.last) for event in events[-1:]))
 
     async def _follow(self) -> None:
@@ -220,11 +225,11 @@ class Followed:
             raise SessionNotFound(ENDED)
         looked = await self._hub.checks.again(self.session, self._seen)
         if looked is None:
-            self.end(Event("session_ended", {"session": self.session, "reason": ENDED}))
+            self.end(Event("session_ended", {"session": self._shown, "reason": ENDED}))
             raise SessionNotFound(ENDED)
         told, self._seen = looked
         for kind, changes in told:
-            self._tell(told_change(self.session, kind, changes, self._hub.now()))
+            self._tell(told_change(self._shown, kind, changes, self._hub.now()))
         await self._watch(self._seen)
 
     async def _watch(self, seen: Seen) -> None:
@@ -243,7 +248,7 @@ class Followed:
         manner = self._manner or UNWATCHED
         seconds = self._hub.rhythm.watched if manner == NOTIFIED else self._hub.rhythm.polled
         return Event(
-            "watching", {"session": self.session, "mode": manner.mode, "reason": manner.reason, "seconds": seconds}
+            "watching", {"session": self._shown, "mode": manner.mode, "reason": manner.reason, "seconds": seconds}
         )
 
     def _tell(self, event: Event) -> None:
@@ -253,7 +258,7 @@ class Followed:
     def _offer(self, event: bytes) -> None:
         for listener in tuple(self.listeners):
             if not listener.offer(event):
-                listener.end(Event("dropped", {"session": self.session, "reason": SLOW}), at_once=True)
+                listener.end(Event("dropped", {"session": self._shown, "reason": SLOW}), at_once=True)
                 self._hub.metrics.dropped(SLOW)
                 self._hub.leave(listener)
 

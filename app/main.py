@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from importlib import import_module
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from prometheus_client import CollectorRegistry
 from starlette.middleware import Middleware
 from starlette.middleware.exceptions import ExceptionMiddleware
@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app import __version__
 from app.api import answer_problems, answer_unexpected, contract, routes
 from app.attempts import SessionAttempts
+from app.callers import ANYONE, Caller, Keys, KeysFileError, Meters, caller_of
 from app.compacting import Compactions
 from app.compaction_routes import compaction_routes
 from app.context import Contexts
@@ -35,9 +36,10 @@ from app.event_routes import event_routes
 from app.gather import Known
 from app.guard import Admission, Guard
 from app.hub import Hub, Rhythm, Room
-from app.log import standard_error_log
+from app.log import Log, standard_error_log
 from app.looking import Looks
 from app.metrics import Metrics
+from app.origins import Origins
 from app.reckoning import Reckoning
 from app.request_metrics import RequestMetrics
 from app.scanning import Scans
@@ -119,9 +121,45 @@ def _redis_store() -> Any:
         raise CannotStartError("STRATA_REDIS_URL needs a package more: pip install 'strata[redis]'") from error
 
 
+def fence_around(settings: Settings, roots: Iterable[str]) -> Fence:
+    """What a caller who may read ``roots`` is shown: these, and the managed folder."""
+    return Fence.of([*roots, MANAGED_DIRS[settings.platform]])
+
+
+def limits_of(settings: Settings) -> Limits:
+    """How much of a workspace one request may take."""
+    return Limits(
+        rules=settings.max_rules,
+        includes=settings.max_includes,
+        memory_bytes=settings.max_memory_bytes,
+        patterns=settings.max_patterns,
+        looks=settings.max_looks,
+        files=settings.max_files,
+        depth=settings.max_depth,
+    )
+
+
+def keys_of(settings: Settings, log: Log) -> Keys:
+    """Who may call.
+
+    Raises:
+        CannotStartError: the file of keys cannot be read.
+    """
+    try:
+        return Keys(
+            settings.api_keys,
+            settings.keys_file,
+            lambda roots: fence_around(settings, roots),
+            clock=time.monotonic,
+            tell=log.line,
+        )
+    except KeysFileError as error:
+        raise CannotStartError(f"STRATA_KEYS_FILE names {settings.keys_file}, which cannot be used: {error}") from error
+
+
 def build_contexts(settings: Settings) -> Contexts:
     """What answers requests, for the server and for the command line."""
-    fence = Fence.of([*map(str, settings.roots), MANAGED_DIRS[settings.platform]])
+    fence = fence_around(settings, map(str, settings.roots))
     disk = Disk(settings.max_file_cache_bytes)
     models, upstream = load_models(), upstream_of(settings)
     return Contexts(
@@ -135,7 +173,7 @@ def build_contexts(settings: Settings) -> Contexts:
             models=models,
             prose=load_prose(),
             markdown=MarkdownReader(),
-            limits=Limits(settings.max_rules, settings.max_includes, settings.max_memory_bytes),
+            limits=limits_of(settings),
             request_seconds=settings.request_seconds,
             clock=time.monotonic,
             now=time.time,
@@ -147,7 +185,7 @@ def build_contexts(settings: Settings) -> Contexts:
         reckoning=Reckoning(Counting(upstream, models, settings.count_seconds, time.monotonic), models),
         upstream=upstream,
         sessions=Sessions(store_of(settings), __version__),
-        footprints=Footprints(fence, settings.max_file_bytes, disk),
+        footprints=Footprints(settings.max_file_bytes, disk),
     )
 
 
@@ -175,8 +213,10 @@ def hub_of(settings: Settings, contexts: Contexts, metrics: Metrics, watchers: W
     )
 
 
-def server_facts(settings: Settings) -> Server:
-    return Server(settings.platform, str(settings.home) if settings.home else None, today())
+def server_facts(settings: Settings, caller: Caller = ANYONE) -> Server:
+    """What this server adds to requests of ``caller``."""
+    home = str(settings.home) if settings.home else None
+    return Server(settings.platform, home, today(), caller.space, caller.fence, limits_of(settings))
 
 
 def today() -> str:
@@ -239,8 +279,13 @@ def build_app(settings: Settings, contexts: Contexts, watchers: Watchers | None 
 
     log = standard_error_log(settings.log_level)
     telling = Telling(log, RequestMetrics(registry))
+    metrics = Metrics(registry)
     admission = Admission(
-        hosts=(*settings.allowed_hosts, settings.host), keys=settings.api_keys, max_body_bytes=settings.max_body_bytes
+        hosts=(*settings.allowed_hosts, settings.host),
+        keys=keys_of(settings, log),
+        meters=Meters(time.monotonic),
+        origins=Origins(settings.allowed_origins),
+        max_body_bytes=settings.max_body_bytes,
     )
     app = Service(
         title="Strata",
@@ -253,20 +298,19 @@ def build_app(settings: Settings, contexts: Contexts, watchers: Watchers | None 
         middleware=[
             Middleware(Telemetry, telling=telling),
             Middleware(ExceptionMiddleware, handlers={Exception: answer_unexpected}),
-            Middleware(Guard, admission=admission),
+            Middleware(Guard, admission=admission, refused=len),
         ],
     )
     app.front = WarmLayer(app.behind, warm=warm, admission=admission, telling=telling, today=Days())
     app.state.stopping = asyncio.Event()
     models = contexts.known.models
     prices = contexts.known.prices
-    metrics = Metrics(registry)
     metrics.store(contexts.sessions.figures)
     metrics.warm(warm.figures)
     hub = hub_of(settings, contexts, metrics, watchers or Watchers())
 
-    def server() -> Server:
-        return server_facts(settings)
+    def server(request: Request) -> Server:
+        return server_facts(settings, caller_of(request.scope))
 
     built = routes(contexts, warm, scans(contexts), models=models, prices=prices, version=__version__, server=server)
     compacting = compaction_routes(compactions(contexts, metrics), metrics, server=server)
@@ -274,7 +318,7 @@ def build_app(settings: Settings, contexts: Contexts, watchers: Watchers | None 
     app.include_router(compacting)
     states = SessionStates(contexts.sessions, contexts.known)
     app.include_router(session_routes(states, contexts, warm, server=server, ended=hub.look))
-    app.include_router(event_routes(hub, settings.heartbeat_seconds))
+    app.include_router(event_routes(hub, settings.heartbeat_seconds, contexts.ground.fence, admission.knows))
     answer_problems(app)
     app.openapi = lambda: contract(app)  # type: ignore[method-assign]
     document(app, Documentation(app.openapi))

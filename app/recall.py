@@ -17,6 +17,7 @@ from app.core.tools import tool_names
 from app.gather import Wanted
 from app.stores.socket import Held
 from app.wire.requests import Ask
+from app.workspaces.fence import Fence
 from app.workspaces.opening import InlineSource
 
 
@@ -37,6 +38,8 @@ class Recalled:
 class Repeats:
     """While what it was read from is as it was, and the session too, the same request has the same answer.
 
+    ``fence`` is what it was read inside of.
+
     ``session`` None: there is none. ``version`` is the session's, ``alone`` whether it is this process's own.
     ``lasts`` False: the session learned something on this turn, so that the next one may be answered otherwise.
     ``sent``: the answer is a turn's, so that repeating it is one too. ``fixed``: the session does not look at the disk
@@ -45,6 +48,7 @@ class Repeats:
     """
 
     footprint: Footprint
+    fence: Fence
     session: str | None
     version: int = 0
     alone: bool = False
@@ -80,6 +84,8 @@ def identity_of(ask: Ask) -> str:
     """Which workspace a session belongs to: nobody else's text may continue it."""
     client, source = ask.request.client, ask.source
     named = [type(source).__name__, client.cwd, client.home, client.config_dir, getattr(source, "repository", None)]
+    if ask.fence is not None:
+        named.append("\0".join(ask.fence.roots))
     return hashlib.sha256(repr(named).encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -22,12 +22,13 @@ FILLED = "exact_count_filled"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where a count goes: ``key`` is the caller's own, ``betas`` belong to the request."""
+    """Where a count goes: ``key`` is the caller's own, ``space`` its tenant's; ``betas`` belong to the request."""
 
     provider: Provider
     betas: tuple[str, ...] = ()
     region: str | None = None
     key: str | None = field(default=None, repr=False)
+    space: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +46,10 @@ class Reckoning:
         """``tally`` with the API's figure for ``request``, or as it was; and what there is to say about it."""
         if not tally.asks:
             return tally, ()
-        found = _believed(
-            await self.counting.count(request, route.betas, route.key, route.provider, route.region), tally
+        counted = await self.counting.count(
+            request, route.betas, route.key, route.provider, route.region, space=route.space
         )
+        found = _believed(counted, tally)
         notices = tuple(self._told(found, tally))
         if found.tokens is None or found.method is None:
             return tally, notices

@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, M
 from prometheus_client.registry import Collector
 
 BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
-"""Upper bounds of the histogram, in seconds."""
+"""Upper bounds of the histograms, in seconds."""
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 OTHER = "other"
@@ -32,31 +32,52 @@ class _Row:
     seconds: float = 0
 
 
+class Durations:
+    """A histogram of seconds by rows of labels."""
+
+    def __init__(self, name: str, told: str, labels: tuple[str, ...]) -> None:
+        self._name, self._told, self._labels = name, told, labels
+        self._rows: dict[tuple[str, ...], _Row] = {}
+
+    def add(self, labels: tuple[str, ...], seconds: float) -> None:
+        row = self._rows.get(labels)
+        if row is None:
+            row = self._rows[labels] = _Row()
+        row.counts[bisect_left(BOUNDS, seconds)] += 1
+        row.seconds += seconds
+
+    def family(self) -> Metric:
+        found = HistogramMetricFamily(self._name, self._told, labels=self._labels)
+        for labels, row in sorted(self._rows.items()):
+            found.add_metric(labels, _buckets(row.counts), row.seconds)
+        return found
+
+    def times(self) -> Iterator[tuple[tuple[str, ...], int]]:
+        """How often something was added, by labels."""
+        yield from ((labels, sum(row.counts)) for labels, row in sorted(self._rows.items()))
+
+
 class RequestMetrics(Collector):
     """Rows by route template, method and class of status; none of them is a caller's word."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._rows: dict[tuple[str, str, int], _Row] = {}
+        self._durations = Durations("strata_request_seconds", "Seconds until an answer began.", LABELS)
         registry.register(self)
 
     def request(self, route: str | None, method: str, status: int, seconds: float) -> None:
         """``route``: the template of the one that answered. ``seconds``: until the answer began."""
-        key = (route or NO_ROUTE, method if method in METHODS else OTHER, status // 100)
-        row = self._rows.get(key)
-        if row is None:
-            row = self._rows[key] = _Row()
-        row.counts[bisect_left(BOUNDS, seconds)] += 1
-        row.seconds += seconds
+        known = method if method in METHODS else OTHER
+        self._durations.add((route or NO_ROUTE, known, _CLASSES.get(status // 100, OTHER)), seconds)
 
     def collect(self) -> Iterator[Metric]:
         requests = CounterMetricFamily("strata_requests", "Requests that were answered.", labels=LABELS)
-        durations = HistogramMetricFamily("strata_request_seconds", "Seconds until an answer began.", labels=LABELS)
-        for (route, method, status), row in sorted(self._rows.items()):
-            labels = (route, method, f"{status}xx")
-            requests.add_metric(labels, sum(row.counts))
-            durations.add_metric(labels, _buckets(row.counts), row.seconds)
+        for labels, times in self._durations.times():
+            requests.add_metric(labels, times)
         yield requests
-        yield durations
+        yield self._durations.family()
+
+
+_CLASSES = {number: f"{number}xx" for number in range(1, 6)}
 
 
 def _buckets(counts: list[int]) -> list[tuple[str, float]]:

@@ -10,9 +10,9 @@ from fastapi import APIRouter, Request, Response
 from app.carrying import (
     UPSTREAM_KEY,
     AsSent,
+    called,
     context_sent,
     json_answer,
-    named,
     off_loop,
     parsed_body,
     problem_answers,
@@ -36,16 +36,16 @@ def session_routes(
     contexts: Contexts,
     warm: Warm,
     *,
-    server: Callable[[], Server],
+    server: Callable[[Request], Server],
     ended: Callable[[str], None],
 ) -> APIRouter:
     """A part of the contract's routes, over what `main` has built. ``ended`` is told of a session that was emptied."""
-    router = APIRouter(responses=problem_answers(401, 403, 421, 500), route_class=AsSent, tags=["sessions"])
+    router = APIRouter(responses=problem_answers(401, 403, 421, 429, 500, 503), route_class=AsSent, tags=["sessions"])
 
     @router.get("/v1/sessions/{session_id}", response_model=HeldSession, responses=problem_answers(404, 422, 503))
-    async def tell_session(session_id: str) -> Response:
+    async def tell_session(session_id: str, request: Request) -> Response:
         """What the session holds: names, sizes and digests, no texts."""
-        return json_answer(session_answer(await states.standing(named(session_id))))
+        return json_answer(session_answer(await states.standing(called(session_id, request))))
 
     @router.get(
         "/v1/sessions/{session_id}/context",
@@ -57,9 +57,9 @@ def session_routes(
     )
     async def tell_context(session_id: str, request: Request) -> Response:
         """What the session last asked for, assembled as it would be now. The session stays as it is."""
-        last = await states.last_request(named(session_id))
+        last = await states.last_request(called(session_id, request))
         key = request.headers.get(UPSTREAM_KEY)
-        ask = await off_loop(lambda: asked_again(last, server(), key), len(last.body))
+        ask = await off_loop(lambda: asked_again(last, server(request), key), len(last.body))
         return await context_sent(request, await contexts.look(replace(ask, is_sent=False)), warm)
 
     @router.delete(
@@ -68,16 +68,17 @@ def session_routes(
         response_class=Response,
         responses={204: {"description": "It is gone", "content": {}}, **problem_answers(404, 422, 503)},
     )
-    async def delete_session(session_id: str) -> Response:
+    async def delete_session(session_id: str, request: Request) -> Response:
         """Forgets the session: its next turn begins a new one. What is not there any more is a problem."""
-        await states.forget(named(session_id))
-        ended(session_id)
+        name = called(session_id, request)
+        await states.forget(name)
+        ended(name)
         return Response(status_code=204)
 
     @router.post(
         "/v1/sessions/{session_id}/clear",
         response_model=ClearAnswer,
-        responses=problem_answers(400, 404, 413, 415, 422, 503),
+        responses=problem_answers(400, 404, 408, 413, 415, 422, 503),
         openapi_extra=CLEAR_BODY,
     )
     async def clear_session(session_id: str, request: Request) -> Response:
@@ -87,8 +88,9 @@ def session_routes(
             raise InvalidRequest('The body is missing: send {"reason": "clear"} or {"reason": "compact"}.')
         require_json(request)
         body = await parsed_body(ClearRequest, content)
-        emptied = await states.empty(named(session_id), body.reason)
-        ended(session_id)
+        name = called(session_id, request)
+        emptied = await states.empty(name, body.reason)
+        ended(name)
         return json_answer(clear_answer(emptied))
 
     return router

@@ -6,6 +6,7 @@ import datetime as dt
 from dataclasses import dataclass
 
 from app.core.remembered import Emptying, LastRequest, Remembered
+from app.core.tenants import name_shown
 from app.errors import NothingAsked, SessionNotFound, SessionStoreAway
 from app.gather import Known
 from app.stores.sessions import Sessions
@@ -25,7 +26,7 @@ class SessionStates:
         held, remembered = await self._held(session)
         turn = remembered.turn
         return Standing(
-            session,
+            name_shown(session),
             held.version,
             remembered,
             remembered.attempts.at(self.known.now(), self.known.cool_down).breaker,

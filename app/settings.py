@@ -24,7 +24,9 @@ from pydantic_settings import (
 
 from app.core.costs import DEFAULT_CURRENCY, priced
 from app.core.facts import Platform
+from app.core.keys import hashed
 from app.data.tables import load_models
+from app.origins import written
 
 CONFIG = "STRATA_CONFIG"
 DAY = 24 * 3600
@@ -153,6 +155,19 @@ class Settings(BaseSettings):
     def _split_commas(cls, value: Any) -> Any:
         return [item.strip() for item in value.split(",") if item.strip()] if isinstance(value, str) else value
 
+    @field_validator("api_keys")
+    @classmethod
+    def _are_not_kept(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(hashed(key) for key in value))
+
+    @field_validator("allowed_origins")
+    @classmethod
+    def _are_origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        origins = tuple(written(origin) for origin in value)
+        if None in origins:
+            raise ValueError("write an origin such as https://app.example, without a path; * and null are not taken")
+        return tuple(origin for origin in origins if origin)
+
     @field_validator("*", mode="before")
     @classmethod
     def _exponents_are_numbers(cls, value: Any) -> Any:
@@ -221,11 +236,16 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _is_safe(self) -> Settings:
-        if self.host not in LOOPBACK and not self.api_keys:
+        if self.host not in LOOPBACK and not self.asks_for_keys:
             raise ValueError(
-                f"host {self.host} is reachable from other machines: set STRATA_API_KEYS, or keep to 127.0.0.1"
+                f"host {self.host} is reachable from other machines: set STRATA_API_KEYS or STRATA_KEYS_FILE, or keep "
+                "to 127.0.0.1"
             )
         return self
+
+    @property
+    def asks_for_keys(self) -> bool:
+        return bool(self.api_keys) or self.keys_file is not None
 
     @property
     def platform(self) -> Platform:

@@ -1,4 +1,4 @@
-"""One ASGI layer around everything: a request id, a log line and figures for each request."""
+"""One ASGI layer around everything: a request id, a log line, figures and a span for each request."""
 
 from __future__ import annotations
 
@@ -6,14 +6,22 @@ import os
 import re
 import time
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.log import Log
-from app.request_metrics import METHODS, RequestMetrics
+from app.origins import Origins
+from app.phases import Phase, Phases, Timeline, run_with, run_without, timeline_of
+from app.request_metrics import METHODS, OTHER, RequestMetrics
+from app.tracing import Spans, Told
+
+SLOW_SECONDS = 1.0
+"""From here on the line of a request says what its time went into."""
+
+NOSNIFF = (b"x-content-type-options", b"nosniff")
 
 _LINES_OF_A_FAULT = 6
 _ACCEPTABLE = re.compile(rb"[A-Za-z0-9._-]{1,128}")
@@ -21,11 +29,19 @@ _BYTES_OF_A_PROCESS = 10
 
 
 class Telling:
-    """A line of the log and a figure for each request; bodies, keys and paths are in neither."""
+    """A line of the log, figures and a span for each request; bodies, keys and paths are in none of them."""
 
-    def __init__(self, log: Log, metrics: RequestMetrics) -> None:
-        self._log, self._metrics = log, metrics
+    def __init__(
+        self,
+        log: Log,
+        metrics: RequestMetrics,
+        phases: Phases | None = None,
+        spans: Spans | None = None,
+        slow_seconds: float = SLOW_SECONDS,
+    ) -> None:
+        self._log, self._metrics, self._phases, self._spans = log, metrics, phases, spans
         self._logs = log.takes("info")
+        self._slow = slow_seconds
         self._process = ""
         self._numbers = count()
 
@@ -36,61 +52,116 @@ class Telling:
         return f"{self._process}{next(self._numbers):012x}"
 
     def tell(
-        self, name: str, method: str, route: str | None, *, status: int, began: float, answered: float, **fault: Any
+        self,
+        name: str,
+        method: str,
+        route: str | None,
+        *,
+        status: int,
+        began: float,
+        answered: float,
+        timeline: Timeline | None = None,
+        parent: bytes | None = None,
+        **fault: Any,
     ) -> None:
-        """``answered`` is when the answer began, 0: it did not."""
+        """``answered`` is when the answer began, 0: it did not. ``parent`` is the caller's span, as it named it."""
         ended = time.perf_counter()
-        self._metrics.request(route, method, status, (answered or ended) - began)
-        milliseconds = round(1000 * (ended - began), 2)
-        if self._logs and not fault and route is not None and method in METHODS:
-            fields = f'"id":"{name}","method":"{method}","route":"{route}","status":{status}'
-            self._log.plain("info", "request", f'{fields},"milliseconds":{milliseconds}')
-        elif self._logs:
-            told = {"id": name, "method": method, "route": route, "status": status, "milliseconds": milliseconds}
-            self._log.line("info", "request", {**told, **fault})
+        seconds = (answered or ended) - began
+        self._metrics.request(route, method, status, seconds)
+        if timeline is not None and self._phases is not None:
+            self._phases.told(route, timeline.rows)
+        if self._spans is not None:
+            rows = tuple(timeline.rows) if timeline is not None else ()
+            self._spans.told(Told(name, _known(method), route, status, began, ended, parent, rows))
+        if self._logs:
+            slow = timeline.totals() if timeline is not None and seconds >= self._slow else {}
+            more = {"phases": _milliseconds(slow), **fault} if slow else fault
+            milliseconds = round(1000 * (ended - began), 2)
+            if not more and route is not None and method in METHODS:
+                fields = f'"id":"{name}","method":"{method}","route":"{route}","status":{status}'
+                self._log.plain("info", "request", f'{fields},"milliseconds":{milliseconds}')
+            else:
+                told = {"id": name, "method": _known(method), "route": route, "status": status}
+                self._log.line("info", "request", {**told, "milliseconds": milliseconds, **more})
 
 
 class Telemetry:
     """Takes a caller's ``x-request-id`` when it is plain, else makes one.
 
     An unexpected error is logged by its kind and the lines it came through; what it says may be a caller's text.
+    ``origins`` says which web pages may read an answer.
     """
 
-    def __init__(self, app: ASGIApp, telling: Telling) -> None:
+    def __init__(self, app: ASGIApp, telling: Telling, origins: Origins | None = None) -> None:
         self.app = app
         self.telling = telling
+        self.origins = origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         name = id_given(scope["headers"]) or self.telling.new_id()
-        scope.setdefault("state", {})["request_id"] = name
+        own = self._own_headers(name, scope["headers"])
+        timeline = timeline_of(scope)
+        scope["state"]["request_id"] = name
         status, answered = 500, 0.0
-        began = time.perf_counter()
 
         async def send_named(message: Message) -> None:
             nonlocal status, answered
             if message["type"] == "http.response.start":
                 status, answered = message["status"], time.perf_counter()
-                message = {**message, "headers": [*message["headers"], (b"x-request-id", name.encode())]}
+                message = {**message, "headers": [*message["headers"], *own]}
             await send(message)
 
+        running = run_with(timeline)
         try:
             await self.app(scope, receive, send_named)
         finally:
-            route: str | None = getattr(scope.get("route"), "path", None)
-            fault = scope["state"].get("fault", {})
-            self.telling.tell(name, scope["method"], route, status=status, began=began, answered=answered, **fault)
+            run_without(running)
+            self.telling.tell(
+                name,
+                scope["method"],
+                getattr(scope.get("route"), "path", None),
+                status=status,
+                began=timeline.began,
+                answered=answered,
+                timeline=timeline,
+                parent=parent_given(scope["headers"]),
+                **scope["state"].get("fault", {}),
+            )
+
+    def _own_headers(self, name: str, given: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        shared = self.origins.headers_for(given) if self.origins is not None else ()
+        return [(b"x-request-id", name.encode()), NOSNIFF, *shared]
 
 
 def note_fault(scope: Scope, error: Exception) -> None:
     """Keeps for the log line what kind of error it was and the last lines of code it came through."""
+    scope.setdefault("state", {})["fault"] = fault_of(error)
+
+
+def fault_of(error: BaseException) -> dict[str, Any]:
+    """What is told of an error: its kind and where it came through, and nothing that it says."""
     lines = [f"{frame.f_globals.get('__name__')}:{line}" for frame, line in traceback.walk_tb(error.__traceback__)]
-    scope.setdefault("state", {})["fault"] = {"error": type(error).__name__, "through": lines[-_LINES_OF_A_FAULT:]}
+    return {"error": type(error).__name__, "through": lines[-_LINES_OF_A_FAULT:]}
 
 
 def id_given(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
     """The caller's own name for its request, if it is plain."""
     given = next((value for name, value in headers if name == b"x-request-id"), b"")
     return given.decode() if _ACCEPTABLE.fullmatch(given) else None
+
+
+def parent_given(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
+    """What the caller says of the span that its request belongs to; None where it says nothing, or more than once."""
+    given = [value for name, value in headers if name == b"traceparent"]
+    return given[0] if len(given) == 1 else None
+
+
+def _known(method: str) -> str:
+    return method if method in METHODS else OTHER
+
+
+def _milliseconds(seconds: Mapping[Phase, float]) -> dict[str, float]:
+    return {phase: round(1000 * each, 2) for phase, each in seconds.items()}

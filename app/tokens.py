@@ -41,7 +41,7 @@ class Tokens:
         found, notices = await self.reckoning.exact(
             tally(basis, raw, ask.messages),
             self._body(ask),
-            Route(ask.provider, ask.betas, ask.region, ask.upstream_key),
+            Route(ask.provider, ask.betas, ask.region, ask.upstream_key, ask.space),
         )
         unknown = model_notices(ask.model, basis.model, self.known.models)
         return found, (*unknown, *option_notices(ask.options), *notices)

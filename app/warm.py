@@ -27,6 +27,9 @@ GLANCE_SECONDS = 1.0
 
 BYTE = 255
 
+NOSNIFF = (b"x-content-type-options", b"nosniff")
+"""A browser takes an answer for nothing but what it says it is."""
+
 LARGE = 64 * 1024
 """Answers beyond so many bytes are compressed on a worker thread."""
 
@@ -48,6 +51,7 @@ class Coded:
             (b"content-type", b"application/json"),
             (b"etag", (tag if coding == IDENTITY else tag_in(coding, tag)).encode()),
             (b"vary", b"accept-encoding"),
+            NOSNIFF,
             *(() if coding == IDENTITY else ((b"content-encoding", coding.encode()),)),
         )
         return cls(headers, _lines(headers), body)
@@ -55,7 +59,7 @@ class Coded:
     @classmethod
     def unchanged(cls, tag: str) -> Coded:
         """Says that the caller has it."""
-        headers = ((b"etag", tag.encode()), (b"vary", b"accept-encoding"))
+        headers = ((b"etag", tag.encode()), (b"vary", b"accept-encoding"), NOSNIFF)
         return cls(headers, _lines(headers), b"")
 
 
@@ -131,7 +135,7 @@ class Warm:
             return None
         if self._is_fresh(given):
             return given
-        if self._footprints.renewed(repeats.footprint) is not repeats.footprint:
+        if self._footprints.renewed(repeats.footprint, repeats.fence) is not repeats.footprint:
             return None
         given.looked = self._clock()
         return given
@@ -147,9 +151,9 @@ class Warm:
             return given
         before = given.repeats.footprint
         now = (
-            self._footprints.renewed(before)
+            self._footprints.renewed(before, given.repeats.fence)
             if given.quick
-            else await asyncio.to_thread(self._footprints.renewed, before)
+            else await asyncio.to_thread(self._footprints.renewed, before, given.repeats.fence)
         )
         if now is None:
             return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from time import perf_counter
 from typing import NamedTuple
@@ -15,9 +16,11 @@ from urllib.parse import unquote_to_bytes
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.callers import Caller
 from app.carrying import WARM_KEY, WORTH_COMPRESSING
 from app.encoding import IDENTITY, coding_for, refuses_identity, tags_given
-from app.guard import Admission, Headers
+from app.errors import Problem, TooManyAtOnce
+from app.guard import COUNTED, Admission, Headers
 from app.telemetry import Telling, id_given
 from app.warm import Coded, Given, Warm
 
@@ -40,14 +43,18 @@ MOST_HEADS, LONGEST_HEAD, MOST_HEADERS = 1024, 2048, 64
 class Head:
     """What a request's headers mean. ``asked`` are those that belong to what is asked; ``coding`` of the answer.
 
-    ``id`` is the caller's name for the request, None where it gave none; ``tags`` are those of what it has.
+    ``id`` is the caller's name for the request, None where it gave none; ``tags`` are those of what it has; ``shared``
+    are headers for a web page that may read the answer.
     """
 
+    caller: Caller
     asked: bytes
     coding: str
     refuses_identity: bool
     tags: frozenset[str]
     id: str | None
+    shared: Headers
+    shared_lines: bytes
 
 
 class Request(NamedTuple):
@@ -86,6 +93,11 @@ class WarmLayer:
         self.app = app
         self.warm, self.admission, self.telling, self.today = warm, admission, telling, today
         self._heads: dict[tuple[object, ...], Head] = {}
+        self._heads_of = admission.ring
+
+    def epoch(self) -> tuple[str, int]:
+        """Another one once what was found out of a request may not hold any more: the day, and who may call."""
+        return self.today(), id(self._current())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = perf_counter()
@@ -99,6 +111,17 @@ class WarmLayer:
         elif session:
             await self._answered(Asked(self._key(head, b"GET", session), head, method, began), scope, receive, send)
         else:
+            await self._counted(head, began, scope, receive, send)
+
+    async def _counted(self, head: Head, began: float, scope: Scope, receive: Receive, send: Send) -> None:
+        """A body that is waited for here is a request under way."""
+        with ExitStack() as counting:
+            try:
+                counting.enter_context(self.admission.under_way(head.caller, POST_PATH))
+            except TooManyAtOnce:
+                await self.app(scope, receive, send)
+                return
+            scope.setdefault("state", {})[COUNTED] = True
             await self._posted(head, began, scope, receive, send)
 
     async def _posted(self, head: Head, began: float, scope: Scope, receive: Receive, send: Send) -> None:
@@ -115,7 +138,7 @@ class WarmLayer:
 
     async def _answered(self, asked: Asked, scope: Scope, receive: Receive, send: Send) -> None:
         given = await self.warm.find_or_wait(asked.key)
-        if given is not None:
+        if given is not None and not self.admission.wait(asked.head.caller):
             await self._given(asked, given, send)
             return
         scope.setdefault("state", {})[WARM_KEY] = asked.key
@@ -135,7 +158,7 @@ class WarmLayer:
         status, coded = _reply(head, method, given)
         if coded is None:
             coded = await self.warm.coded(key, given, _coding(head, given))
-        headers = [*coded.headers, (b"x-request-id", name.encode())]
+        headers = [*coded.headers, (b"x-request-id", name.encode()), *head.shared]
         answered = perf_counter()
         try:
             await send({"type": "http.response.start", "status": status, "headers": headers})
@@ -159,11 +182,12 @@ class WarmLayer:
         if given is None:
             return None
         status, coded = _reply(head, method, given)
-        if coded is None:
+        if coded is None or self.admission.wait(head.caller):
             return None
         name = head.id or self.telling.new_id()
         self._tell(name, method, status, began, perf_counter())
-        return Reply(status, b"%bx-request-id: %b\r\n\r\n" % (coded.lines, name.encode()), coded.body)
+        lines = b"%bx-request-id: %b\r\n%b\r\n" % (coded.lines, name.encode(), head.shared_lines)
+        return Reply(status, lines, coded.body)
 
     def answers(self, method: bytes, path: bytes, headers: Headers, client: str | None) -> bool:
         """Whether such a request is answered here at all, going by its head."""
@@ -177,10 +201,14 @@ class WarmLayer:
 
     def _head(self, path: str, headers: Headers, client: str | None) -> Head | None:
         """None: the caller is not answered here."""
+        self._current()
         known = (client, *headers)
         head = self._heads.get(known)
-        if head is None and self.admission.refusal(path, headers, client) is None:
-            head = _read(headers)
+        if head is None:
+            caller = self.admission.verdict("POST", path, headers, client)
+            if isinstance(caller, Problem):
+                return None
+            head = _read(headers, caller, self.admission.origins.headers_for(headers))
             short = sum(len(name) + len(value) for name, value in headers) <= LONGEST_HEAD
             if short and len(headers) <= MOST_HEADERS:
                 if len(self._heads) >= MOST_HEADS:
@@ -188,22 +216,34 @@ class WarmLayer:
                 self._heads[known] = head
         return head
 
+    def _current(self) -> object:
+        """Forgets what was found out about callers once the keys have changed."""
+        ring = self.admission.ring
+        if ring is not self._heads_of:
+            self._heads_of = ring
+            self._heads.clear()
+        return ring
+
     def _key(self, head: Head, kind: bytes, asked: bytes) -> bytes:
-        """Different for whatever may have another answer."""
-        digest = hashlib.sha256(b"%b\n%b\n%b%d\n" % (self.today().encode(), kind, head.asked, len(asked)))
+        """Different for whatever may have another answer, and for each tenant."""
+        parts = self.today().encode(), head.caller.space.encode(), kind, head.asked, len(asked)
+        digest = hashlib.sha256(b"%b\n%b\n%b\n%b%d\n" % parts)
         digest.update(asked)
         return digest.digest()
 
 
-def _read(headers: Headers) -> Head:
+def _read(headers: Headers, caller: Caller, shared: Headers) -> Head:
     accepted = [value.decode("latin-1") for name, value in headers if name == b"accept-encoding"]
     wanted = [value.decode("latin-1") for name, value in headers if name == b"if-none-match"]
     return Head(
+        caller=caller,
         asked=b"".join(b"%b:%b\n" % header for header in headers if header[0] in NAMED),
         coding=coding_for(accepted) or IDENTITY,
         refuses_identity=refuses_identity(accepted),
         tags=tags_given(wanted),
         id=id_given(headers),
+        shared=shared,
+        shared_lines=b"".join(b"%b: %b\r\n" % header for header in shared),
     )
 
 

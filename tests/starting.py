@@ -12,8 +12,6 @@ from pathlib import Path
 
 import httpx
 
-from app import __version__
-
 ROOT = Path(__file__).parents[1]
 STRATA = [sys.executable, "-c", "from app.cli import main; main()"]
 
@@ -50,7 +48,7 @@ def served(home: Path, *arguments: str, **more: str) -> Iterator[tuple[str, subp
         try:
             assert process.stderr is not None
             first = process.stderr.readline().decode()
-            found = re.fullmatch(rf"Strata {re.escape(__version__)} on (http://\S+) \(Ctrl-C ends it\)\. Try:\n", first)
+            found = re.search(r'(http://[^\s"]+:\d+)', first)
             assert found is not None, first + process.stderr.read().decode()
             address = found[1]
             with httpx.Client(trust_env=False, timeout=60) as client:

@@ -11,9 +11,10 @@ import pytest
 from pydantic import ValidationError
 from starlette.types import Message, Receive, Scope, Send
 
-from app.guard import Admission, Guard
+from app.guard import Guard
 from app.main import create_app
 from app.settings import Settings
+from tests.admitting import admission
 from tests.asking import inline, refused
 from tests.serving import serve
 
@@ -54,8 +55,8 @@ def called_from(client: tuple[str, int] | None, *, keys: tuple[str, ...] = (), *
     async def send(message: Message) -> None:
         sent.append(message)
 
-    guard = Guard(takes_everything, Admission(hosts=(), keys=keys, max_body_bytes=100))
-    plain = {"type": "http", "path": "/v1/models", "headers": [(b"host", b"localhost")], "client": client}
+    guard = Guard(takes_everything, admission(keys=keys), len)
+    plain = {"type": "http", "method": "GET", "path": "/v1/models", "headers": [(b"host", b"localhost")], "client": client}
     asyncio.run(guard({**plain, **scope}, receive, send))
     return sent
 
@@ -225,8 +226,8 @@ def test_a_refusal_comes_too_late_once_an_answer_has_begun() -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await receive()
 
-    scope = {"type": "http", "path": "/", "headers": [(b"host", b"localhost")], "client": None}
-    asyncio.run(Guard(answers_first, Admission(hosts=(), keys=(), max_body_bytes=100))(scope, receive, send))
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", b"localhost")], "client": None}
+    asyncio.run(Guard(answers_first, admission(), len)(scope, receive, send))
     assert [message["status"] for message in sent] == [200]
 
 
@@ -246,7 +247,7 @@ def test_a_host_longer_than_any_name_is_refused() -> None:
 
 
 def test_a_verdict_does_not_change_when_it_is_asked_for_again() -> None:
-    guard = Guard(takes_everything, Admission(hosts=("a.example",), keys=(), max_body_bytes=1))
+    guard = Guard(takes_everything, admission(hosts=("a.example",)), len)
     callers = [("127.0.0.1", b"a.example"), ("10.0.0.1", b"a.example"), ("127.0.0.1", b"b.example")]
 
     async def statuses() -> list[int]:
@@ -256,7 +257,7 @@ def test_a_verdict_does_not_change_when_it_is_asked_for_again() -> None:
             sent.append(message)
 
         for client, host in callers * 2:
-            scope = {"type": "http", "path": "/", "headers": [(b"host", host)], "client": (client, 1)}
+            scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", host)], "client": (client, 1)}
             await guard(scope, takes_everything, send)
         return [message["status"] for message in sent if message["type"] == "http.response.start"]
 

@@ -47,6 +47,7 @@ class Scene:
 
     def __init__(self, root: Path, *, rhythm: Rhythm = OFTEN, room: Room | None = None) -> None:
         contexts = build_contexts(Settings(roots=(root,)))
+        self.fence = contexts.ground.fence
         self.sessions, self.footprints = contexts.sessions, contexts.footprints
         self.checks = DiskChecks(contexts.sessions, Looks(contexts.footprints))
         self.watchers, self.registry = Watchers(refuse), CollectorRegistry()
@@ -133,13 +134,13 @@ def test_the_last_events_of_many_sessions_are_kept_but_not_of_all(root: Path) ->
         lasts: dict[str, str] = {}
         for name in names:
             await stage.begin(Footprint(), name)
-            listener = await stage.hub.listen(name)
+            listener = await stage.hub.listen(name, stage.fence)
             [event] = parsed(iter((await listener.take() or b"").decode().split("\n")))
             lasts[name] = str(event.id)
             stage.hub.leave(listener)
         missed = []
         for name in (names[0], names[-1]):
-            listener = await stage.hub.listen(name, lasts[name])
+            listener = await stage.hub.listen(name, stage.fence, lasts[name])
             await listener.take()
             missed.append(listener.offer(b"") and "missed" in (await listener.take() or b"").decode())
             stage.hub.leave(listener)
@@ -152,7 +153,7 @@ def test_of_a_commit_nothing_is_watched(root: Path) -> None:
     async def scene() -> None:
         stage = Scene(root)
         await stage.begin(None)
-        listener = await stage.hub.listen(SESSION)
+        listener = await stage.hub.listen(SESSION, stage.fence)
         [(name, data)] = told(await listener.take() or b"")
         assert (name, data["mode"], data["reason"]) == ("watching", "none", "commit")
         stage.hub.leave(listener)
@@ -164,7 +165,7 @@ def test_who_left_leaves_no_task_behind(root: Path) -> None:
     async def scene() -> None:
         stage = Scene(root)
         await stage.begin(listing(root))
-        listeners = [await stage.hub.listen(SESSION) for _ in range(8)]
+        listeners = [await stage.hub.listen(SESSION, stage.fence) for _ in range(8)]
         assert len(asyncio.all_tasks()) == 2
         for listener in listeners:
             stage.hub.leave(listener)
@@ -180,11 +181,11 @@ def test_who_is_refused_leaves_nothing_behind(root: Path) -> None:
         stage = Scene(root, room=Room(2, 1))
         for _ in range(3):
             with pytest.raises(SessionNotFound):
-                await stage.hub.listen(SESSION)
+                await stage.hub.listen(SESSION, stage.fence)
         await stage.begin(Footprint())
-        await stage.hub.listen(SESSION)
+        await stage.hub.listen(SESSION, stage.fence)
         with pytest.raises(TooManyListeners):
-            await stage.hub.listen(SESSION)
+            await stage.hub.listen(SESSION, stage.fence)
         assert stage.hub.listeners == 1
         stage.hub.close()
 
@@ -195,10 +196,10 @@ def test_after_the_end_a_stream_says_so_and_ends(root: Path) -> None:
     async def scene() -> None:
         stage = Scene(root)
         await stage.begin(listing(root))
-        before = await stage.hub.listen(SESSION)
+        before = await stage.hub.listen(SESSION, stage.fence)
         await before.take()
         stage.hub.close()
-        after = await stage.hub.listen(SESSION)
+        after = await stage.hub.listen(SESSION, stage.fence)
         for listener in (before, after):
             assert told(await listener.take() or b"") == [("closing", {"reason": "shutting_down"})]
             assert await listener.take() is None
@@ -211,7 +212,7 @@ def test_all_that_waits_for_a_reader_who_is_too_slow_gives_way_to_the_reason(roo
     async def scene() -> None:
         stage = Scene(root)
         await stage.begin(listing(root))
-        slow, other = await stage.hub.listen(SESSION), await stage.hub.listen(SESSION)
+        slow, other = await stage.hub.listen(SESSION, stage.fence), await stage.hub.listen(SESSION, stage.fence)
         await other.take()
         for number in range(WAITING + 1):
             (root / f"{number}.md").write_text("New.")
@@ -240,7 +241,7 @@ def test_a_look_that_fails_is_not_kept_quiet_and_ends_the_streams(root: Path) ->
         assert await sessions.save(SESSION, BEGUN, Held(0, None))
         checks = DiskChecks(sessions, stage.checks._looks)
         hub = Hub(checks, stage.watchers, Metrics(CollectorRegistry()), now=lambda: "now", rhythm=OFTEN)
-        listener = await hub.listen(SESSION)
+        listener = await hub.listen(SESSION, stage.fence)
         await listener.ended.wait()
         await listener.take()
         assert told(await listener.take() or b"") == [("closing", {"reason": "fault"})]
@@ -254,7 +255,7 @@ def test_a_session_that_was_looked_at_on_request_is_ended_at_once(root: Path) ->
     async def scene() -> None:
         stage = Scene(root, rhythm=Rhythm(3600, 3600, 0.0))
         await stage.begin(listing(root))
-        listener = await stage.hub.listen(SESSION)
+        listener = await stage.hub.listen(SESSION, stage.fence)
         await listener.take()
         await stage.sessions.forget(SESSION)
         stage.hub.look(SESSION)
@@ -270,12 +271,12 @@ def test_a_session_that_began_again_under_its_name_can_be_listened_to(root: Path
         stage = Scene(root)
         for _ in range(2):
             await stage.begin(listing(root))
-            listener = await stage.hub.listen(SESSION)
+            listener = await stage.hub.listen(SESSION, stage.fence)
             await stage.sessions.forget(SESSION)
             await listener.ended.wait()
             stage.hub.leave(listener)
         with pytest.raises(SessionNotFound):
-            await stage.hub.listen(SESSION)
+            await stage.hub.listen(SESSION, stage.fence)
 
     running(scene)
 
@@ -286,7 +287,7 @@ def test_readers_who_come_and_go_at_once_lose_nothing_and_leave_nothing(root: Pa
         await stage.begin(listing(root))
 
         async def visit(number: int) -> None:
-            listener = await stage.hub.listen(SESSION)
+            listener = await stage.hub.listen(SESSION, stage.fence)
             await listener.take()
             (root / f"{number}.md").write_text("New.")
             seen: set[str] = set()
@@ -347,7 +348,7 @@ def test_a_reader_who_takes_nothing_is_not_waited_for(root: Path) -> None:
     async def scene() -> None:
         stage = Scene(root)
         await stage.begin(Footprint())
-        listener = await stage.hub.listen(SESSION)
+        listener = await stage.hub.listen(SESSION, stage.fence)
 
         async def stuck(message: Message) -> None:
             if message["type"] == "http.response.body":
@@ -367,7 +368,7 @@ def test_a_reader_who_is_gone_ends_the_stream(root: Path) -> None:
         stage = Scene(root)
         await stage.begin(Footprint())
         for problem in (None, OSError("gone")):
-            listener = await stage.hub.listen(SESSION)
+            listener = await stage.hub.listen(SESSION, stage.fence)
 
             async def send(_: Message, problem: OSError | None = problem) -> None:
                 if problem is not None:
@@ -386,7 +387,7 @@ def test_a_fault_while_it_is_sent_is_not_kept_quiet(root: Path) -> None:
     async def scene() -> None:
         stage = Scene(root)
         await stage.begin(Footprint())
-        listener = await stage.hub.listen(SESSION)
+        listener = await stage.hub.listen(SESSION, stage.fence)
 
         async def send(_: Message) -> None:
             raise ZeroDivisionError

@@ -17,6 +17,7 @@ from app.main import build_contexts
 from app.settings import Settings
 from app.workspaces.disk import Disk
 from app.workspaces.drives import Drives
+from app.workspaces.fence import Fence
 from app.workspaces.footprints import Footprints
 
 
@@ -26,6 +27,10 @@ def running(scene: Callable[[], Coroutine[Any, Any, None]]) -> None:
             await scene()
 
     asyncio.run(within_patience())
+
+
+def inside(root: Path) -> Fence:
+    return Fence.of([str(root)])
 
 
 def file(path: Path) -> Footprint:
@@ -38,18 +43,18 @@ class Faulty(Footprints):
 
     __slots__ = ("asked", "go")
 
-    def renewed(self, footprint: Footprint) -> Footprint | None:
+    def renewed(self, footprint: Footprint, fence: Fence) -> Footprint | None:
         name = Path(footprint.files[0].path).name
         if name == "fault":
             raise ZeroDivisionError
         if name == "far":
             self.asked.release()
             self.go.wait()
-        return Footprints.renewed(self, footprint)
+        return Footprints.renewed(self, footprint, fence)
 
 
 def faulty(footprints: Footprints) -> Faulty:
-    made = Faulty(footprints.fence, footprints.max_file_bytes, footprints.disk)
+    made = Faulty(footprints.max_file_bytes, footprints.disk)
     object.__setattr__(made, "asked", threading.Semaphore(0))
     object.__setattr__(made, "go", threading.Event())
     return made
@@ -69,10 +74,10 @@ def test_equal_footprints_come_back_as_one_object(root: Path, footprints: Footpr
     async def scene() -> None:
         looks = Looks(footprints)
         (root / "a.md").write_text("New.")
-        looked = await asyncio.gather(*(looks.look(file(root / "a.md"), near=True) for _ in range(TOGETHER)))
+        looked = await asyncio.gather(*(looks.look(file(root / "a.md"), inside(root), near=True) for _ in range(TOGETHER)))
         assert {tuple(change.kind for change in changes) for changes, _ in looked} == {("created",)}
         assert len({id(now) for _, now in looked}) == 1
-        again = await asyncio.gather(*(looks.look(now, near=True) for _, now in looked))
+        again = await asyncio.gather(*(looks.look(now, inside(root), near=True) for _, now in looked))
         assert {changes for changes, _ in again} == {()}
 
     running(scene)
@@ -84,7 +89,7 @@ def test_each_gets_what_it_asked_for_however_many_ask(root: Path, footprints: Fo
         paths = [root / f"{number}.md" for number in range(TOGETHER * 2 + 1)]
         for path in paths[::2]:
             path.write_text("New.")
-        looked = await asyncio.gather(*(looks.look(file(path), near=True) for path in paths))
+        looked = await asyncio.gather(*(looks.look(file(path), inside(root), near=True) for path in paths))
         assert [bool(changes) for changes, _ in looked] == [number % 2 == 0 for number in range(len(paths))]
         assert [now.files[0].path for _, now in looked] == [str(path) for path in paths]
 
@@ -95,7 +100,7 @@ def test_one_that_fails_fails_alone(root: Path, footprints: Footprints) -> None:
     async def scene() -> None:
         looks = Looks(faulty(footprints))
         names = ["a", "fault", "b"]
-        asked = (looks.look(file(root / name), near=True) for name in names)
+        asked = (looks.look(file(root / name), inside(root), near=True) for name in names)
         looked = await asyncio.gather(*asked, return_exceptions=True)
         assert [isinstance(one, ZeroDivisionError) for one in looked] == [False, True, False]
         assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -107,11 +112,11 @@ def test_drives_far_away_hold_up_no_near_ones(root: Path, footprints: Footprints
     async def scene() -> None:
         slow = faulty(footprints)
         looks = Looks(slow)
-        far = [asyncio.create_task(looks.look(file(root / "far"), near=False)) for _ in range(3)]
+        far = [asyncio.create_task(looks.look(file(root / "far"), inside(root), near=False)) for _ in range(3)]
         for _ in range(2):
             await asyncio.to_thread(slow.asked.acquire)
         (root / "a.md").write_text("New.")
-        assert (await looks.look(file(root / "a.md"), near=True))[0]
+        assert (await looks.look(file(root / "a.md"), inside(root), near=True))[0]
         assert not any(one.done() for one in far)
         slow.go.set()
         await asyncio.gather(*far)
@@ -123,11 +128,11 @@ def test_who_does_not_wait_any_more_is_left_out(root: Path, footprints: Footprin
     async def scene() -> None:
         slow = faulty(footprints)
         looks = Looks(slow)
-        gone = asyncio.create_task(looks.look(file(root / "far"), near=True))
+        gone = asyncio.create_task(looks.look(file(root / "far"), inside(root), near=True))
         await asyncio.to_thread(slow.asked.acquire)
         gone.cancel()
         slow.go.set()
-        assert (await looks.look(file(root / "a.md"), near=True))[0] == ()
+        assert (await looks.look(file(root / "a.md"), inside(root), near=True))[0] == ()
         assert gone.cancelled()
 
     running(scene)
@@ -138,9 +143,9 @@ def test_of_what_is_nested_deeply_the_first_folders_are_told(root: Path, footpri
         private = FolderMark(str(root / ".claude"), None, settled=False, entries=(("rules", "absent"),))
         path = root / ".claude" / "rules" / "/".join("f" * (DEEPEST + 3))
         path.mkdir(parents=True)
-        changes, now = await Looks(footprints).look(Footprint(folders=(private,)), near=True)
+        changes, now = await Looks(footprints).look(Footprint(folders=(private,)), inside(root), near=True)
         assert len(changes) == DEEPEST + 1
-        rest, _ = await Looks(footprints).look(now, near=True)
+        rest, _ = await Looks(footprints).look(now, inside(root), near=True)
         assert {change.kind for change in rest} <= {"created"}
 
     running(scene)
@@ -149,7 +154,7 @@ def test_of_what_is_nested_deeply_the_first_folders_are_told(root: Path, footpri
 def test_nothing_is_asked_where_nothing_was_read(footprints: Footprints) -> None:
     async def scene() -> None:
         nothing = Footprint()
-        assert await Looks(footprints).look(nothing, near=True) == ((), nothing)
+        assert await Looks(footprints).look(nothing, inside(root), near=True) == ((), nothing)
 
     running(scene)
 
@@ -157,7 +162,7 @@ def test_nothing_is_asked_where_nothing_was_read(footprints: Footprints) -> None
 def test_what_is_near_is_told_by_the_drives(root: Path, footprints: Footprints) -> None:
     async def scene() -> None:
         (root / "a.md").write_text("New.")
-        _, now = await Looks(footprints).look(file(root / "a.md"), near=True)
+        _, now = await Looks(footprints).look(file(root / "a.md"), inside(root), near=True)
         assert Looks(footprints).is_near(now)
         unknown = replace(footprints, disk=Disk(drives=Drives(str(root / "no table of mounts"))))
         assert not Looks(unknown).is_near(now)

@@ -12,12 +12,12 @@ from tests.compacting import compacting
 
 
 def figures(written: str) -> dict[tuple[str, ...], float]:
-    """The totals by name and the values of their labels."""
+    """What was counted, by name and the values of labels."""
     samples = [sample for family in text_string_to_metric_families(written) for sample in family.samples]
     return {
         (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
         for sample in samples
-        if sample.name.endswith("_total")
+        if sample.name.endswith("_total") and sample.name.startswith("strata_") and sample.value
     }
 
 

@@ -13,10 +13,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.guard import Admission, Guard
+from app.guard import Guard
 from app.log import Log
 from app.request_metrics import BOUNDS, LABELS, RequestMetrics
 from app.telemetry import Telemetry, Telling
+from tests.admitting import admission
 
 WAIT_SECONDS = 0.02
 
@@ -93,7 +94,7 @@ def told(app: ASGIApp, **scope: Any) -> dict[tuple[str, ...], float]:
 
 
 def test_what_the_guard_refuses_is_counted_without_a_route() -> None:
-    found = told(Guard(answers_late, Admission(hosts=(), keys=("k",), max_body_bytes=1)))
+    found = told(Guard(answers_late, admission(keys=("k",)), len))
     assert found["strata_requests_total", "none", "GET", "4xx"] == 1
 
 

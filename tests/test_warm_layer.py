@@ -17,7 +17,6 @@ from app.core.footprint import Footprint
 from app.core.previous import Turn
 from app.core.remembered import Remembered
 from app.core.sent import Sent
-from app.guard import Admission
 from app.log import Log
 from app.recall import Repeats
 from app.request_metrics import RequestMetrics
@@ -30,6 +29,7 @@ from app.workspaces.disk import Disk
 from app.workspaces.fence import Fence
 from app.workspaces.footprints import Footprints
 from tests.passing import Passing
+from tests.admitting import admission
 
 CONTENT = b'{"text": "' + b"Use tabs. " * 300 + b'"}'
 
@@ -63,7 +63,7 @@ class Ground:
         self.layer = WarmLayer(
             self.inner,
             warm=self.warm,
-            admission=Admission(hosts=(), keys=(), max_body_bytes=10_000),
+            admission=admission(max_body_bytes=10_000),
             telling=Telling(Log("error", len, time.time), RequestMetrics(CollectorRegistry())),
             today=lambda: self.day,
         )

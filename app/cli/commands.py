@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
+import secrets
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,8 +16,10 @@ import typer
 import yaml
 
 from app import __version__
+from app.callers import NAME
 from app.cli.asking import (
     DEFAULT_MODEL,
+    INVALID,
     NO_WORKSPACE,
     answered,
     failed,
@@ -33,11 +37,15 @@ from app.cli.lint_files import read_rows
 from app.cli.linting import is_to_mend, linted_lines, linted_rows
 from app.cli.serving import listen, serve_here, serve_in_workers
 from app.cli.telling import STYLES, Line, explained, printable
+from app.core.keys import digest_in, hashed
 from app.main import create_app
 from app.settings import CONFIG, Settings
 from app.wire.answers import to_bytes
 
 INCOMPLETE = 4
+
+KEY_BYTES = 32
+"""Of chance in a key that is made."""
 
 Path_ = Annotated[Path, typer.Argument(help="The working directory.")]
 Model_ = Annotated[str | None, typer.Option("--model", help=f"Model id or alias; {DEFAULT_MODEL} by default.")]
@@ -173,6 +181,20 @@ def lint_cache(
         _tell(linted_lines(values, rows))
     if is_to_mend(values):
         raise typer.Exit(INCOMPLETE)
+
+
+@cli.command()
+def key(
+    name: Annotated[str, typer.Argument(help="What the key is called in logs and in the file of keys.")],
+) -> None:
+    """Makes an API key: prints it, which is the only time, and the row for the file that STRATA_KEYS_FILE names."""
+    if re.fullmatch(NAME, name) is None:
+        raise failed("a name has small letters, digits, '.', '_' and '-', and begins with a letter or digit", INVALID)
+    made = f"strata-{secrets.token_urlsafe(KEY_BYTES)}"
+    typer.echo("The key, for its caller; it is kept nowhere:", err=True)
+    typer.echo(made)
+    typer.echo("The row for the file of keys:", err=True)
+    typer.echo(f'\n[[keys]]\nname = "{name}"\nsha256 = "{digest_in(hashed(made)).hex()}"', err=True)
 
 
 @cli.command()

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 
 import uvicorn
 from fastapi import FastAPI
 
 from app.cli.protocol import WarmProtocol
+from app.traffic import Patience, Traffic
+
+if sys.platform != "win32":
+    import resource
 
 DRAIN_SECONDS = 10
 """How long answers that are under way may take when the server is to end."""
+
+FILES_BESIDE = 1024
+"""Open files that a process may need beside its connections."""
 
 
 class Server(uvicorn.Server):
@@ -19,6 +27,8 @@ class Server(uvicorn.Server):
 
     def __init__(self, app: FastAPI) -> None:
         super().__init__(_configuration(app))
+        traffic: Traffic | None = getattr(app.state, "traffic", None)
+        make_room_for(2 * (traffic.patience if traffic else Patience()).max_connections + FILES_BESIDE)
         self._stopping: asyncio.Event = app.state.stopping
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -37,3 +47,12 @@ def _configuration(app: FastAPI) -> uvicorn.Config:
         timeout_graceful_shutdown=DRAIN_SECONDS,
         ws="none",
     )
+
+
+def make_room_for(files: int) -> None:
+    """Lets this process have so many files open, or as many as it is allowed to."""
+    if sys.platform != "win32":
+        now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = files if most == resource.RLIM_INFINITY else min(files, most)
+        if now != resource.RLIM_INFINITY and now < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))

@@ -11,13 +11,23 @@ import typer
 
 from app import __version__
 from app.cli.asking import failed
+from app.cli.lines import record_everything, speech
 from app.cli.server import Server
-from app.cli.workers import NOT_SERVING, Workers
+from app.cli.workers import Workers
+from app.cli.working import NOT_SERVING
+from app.log import standard_error_log
 from app.main import CannotStartError, create_app
 from app.settings import Settings
 
 LONGEST_QUEUE = 2048
 """Connections that wait to be taken."""
+
+_APART = (
+    "workers keep sessions of their own: a session that another worker began is new to the one that is asked. Set "
+    "STRATA_REDIS_URL, or use one worker, where sessions matter."
+)
+_BODY = '{"model": "sonnet", "workspace": {"source": "inline", "cwd": "/p", "files": {"/p/CLAUDE.md": "Use tabs."}}}'
+_ROOT_MISSING = "The root of this number is no folder: nothing is read from it."
 
 
 def listen(settings: Settings) -> socket.socket:
@@ -34,19 +44,22 @@ def announce(settings: Settings, port: int) -> None:
     """Says where it listens, and what to know before the first call."""
     reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - to read it
     address = f"http://{f'[{reached}]' if ':' in reached else reached}:{port}"
-    key = " -H 'x-api-key: KEY'" if settings.api_keys else ""
-    body = '{"model": "sonnet", "workspace": {"source": "inline", "cwd": "/p", "files": {"/p/CLAUDE.md": "Use tabs."}}}'
-    typer.echo(f"Strata {__version__} on {address} (Ctrl-C ends it). Try:", err=True)
-    typer.echo(f"  curl -s {address}/v1/context -H 'content-type: application/json'{key} -d '{body}'", err=True)
-    for folder in settings.roots:
+    said = speech()
+    said.say("info", "serving", _invitation(settings, address), {"address": address, "version": __version__})
+    for number, folder in enumerate(settings.roots, start=1):
         if not folder.is_dir():
-            typer.echo(f"strata: the root {folder} is no folder: nothing is read from it", err=True)
+            told = f"strata: the root {folder} is no folder: nothing is read from it"
+            said.say("warning", "root_missing", told, {"number": number}, line=_ROOT_MISSING)
     if settings.workers > 1 and settings.redis_url is None:
-        typer.echo(
-            f"strata: {settings.workers} workers keep sessions of their own: a session that another worker began is "
-            "new to the one that is asked. Set STRATA_REDIS_URL, or use one worker, where sessions matter.",
-            err=True,
-        )
+        said.say("warning", "sessions_apart", f"strata: {settings.workers} {_APART}", {"workers": settings.workers})
+
+
+def _invitation(settings: Settings, address: str) -> str:
+    key = " -H 'x-api-key: KEY'" if settings.asks_for_keys else ""
+    return (
+        f"Strata {__version__} on {address} (Ctrl-C ends it). Try:\n"
+        f"  curl -s {address}/v1/context -H 'content-type: application/json'{key} -d '{_BODY}'"
+    )
 
 
 def serve_here(settings: Settings, listening: socket.socket) -> None:
@@ -55,9 +68,11 @@ def serve_here(settings: Settings, listening: socket.socket) -> None:
     except CannotStartError as error:
         raise failed(str(error), NOT_SERVING) from error
     announce(settings, listening.getsockname()[1])
+    server = Server(app)
+    record_everything(standard_error_log(settings.log_level))
     gc.freeze()  # what was built until now stays, and need not be looked through again
     with suppress(KeyboardInterrupt):  # the server has ended by then
-        Server(app).run(sockets=[listening])
+        server.run(sockets=[listening])
 
 
 def serve_in_workers(settings: Settings, listening: socket.socket) -> None:

@@ -7,33 +7,33 @@ import multiprocessing
 import signal
 import socket
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from types import FrameType
 
 import typer
-from fastapi import FastAPI
 
-from app.cli.server import DRAIN_SECONDS, Server
-from app.main import CannotStartError, create_app
+from app.cli.crew import Crew
+from app.cli.lines import speech
+from app.cli.server import DRAIN_SECONDS
+from app.cli.working import NOT_SERVING, SIGNALS, work
 from app.settings import Settings
 
 START = "fork" if sys.platform == "linux" else "spawn"
 """Forked workers share the memory of what was imported. Elsewhere a fork is not safe, or there is none."""
 
-NOT_SERVING = 1
-"""The exit code of what could not start to serve."""
-
-SIGNALS = frozenset({"SIGINT", "SIGTERM", "SIGHUP"})
 LOOK_SECONDS = 0.1
 KILLED_AFTER_SECONDS = DRAIN_SECONDS + 5
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 30.0
+BURYING_SECONDS = 1.0
+"""Between two attempts to keep the figures of workers that have ended."""
+
 """Seconds between two attempts to replace a worker, when the one before did not come to serve."""
 
 
@@ -43,6 +43,7 @@ class WorkerFailedError(RuntimeError):
 
 @dataclass(slots=True)
 class Worker:
+    name: str
     process: BaseProcess
     ready: Connection
     serves: bool = False
@@ -60,6 +61,11 @@ class Workers:
         self._settings = settings
         self._listening = listening
         self._processes = multiprocessing.get_context(start)
+        self._crew = Crew.begin()
+        self._names = count()
+        self._unburied: list[str] = []
+        self._bury_after = 0.0
+        self._said = speech()
         self._workers: list[Worker] = []
         self._outdated: list[Worker] = []
         self._ending = False
@@ -83,6 +89,8 @@ class Workers:
                 return NOT_SERVING
             finally:
                 self._end()
+                if self._crew is not None:
+                    self._crew.end()
         return 0
 
     def _start_the_first(self) -> None:
@@ -102,9 +110,21 @@ class Workers:
         for lost in self._news():
             self._wait_longer_after(lost)
             if not lost.leaves:
-                typer.echo(f"strata: worker {lost.process.pid} {_how_it_ended(lost)}: another one starts", err=True)
+                told = f"strata: worker {lost.process.pid} {_how_it_ended(lost)}: another one starts"
+                self._said.say("warning", "worker_lost", told, {"worker": lost.process.pid})
+        self._bury()
         if self._outdated and self._are_all_serving():
             self._let_go(self._outdated.pop())
+
+    def _bury(self) -> None:
+        """Keeps the figures of those who have ended; a disk that is full may be free again later."""
+        if self._crew is None or not self._unburied or time.monotonic() < self._bury_after:
+            return
+        self._bury_after = time.monotonic() + BURYING_SECONDS
+        with suppress(OSError):
+            while self._unburied:
+                self._crew.bury(self._unburied[0])
+                del self._unburied[0]
 
     def _are_all_serving(self) -> bool:
         return len(self._workers) == self._settings.workers and all(worker.serves for worker in self._workers)
@@ -121,12 +141,13 @@ class Workers:
 
     def _start(self) -> None:
         ready, tells = self._processes.Pipe(duplex=False)
-        arguments = (self._settings, self._listening, tells)
+        name = str(next(self._names))
+        arguments = (self._settings, self._listening, tells, self._crew, name)
         process = self._processes.Process(target=work, args=arguments, daemon=True)  # type: ignore[attr-defined]
         with _no_signals():
             process.start()
         tells.close()
-        self._workers.append(Worker(process, ready))
+        self._workers.append(Worker(name, process, ready))
 
     def _news(self) -> list[Worker]:
         """Takes note of who serves now. Returns who has ended, and is no worker any more."""
@@ -138,6 +159,7 @@ class Workers:
         lost = [worker for worker in self._workers if not worker.process.is_alive()]
         for worker in lost:
             self._workers.remove(worker)
+            self._unburied.append(worker.name)
             worker.ready.close()
         return lost
 
@@ -167,51 +189,6 @@ class Workers:
             return
         self._forced = self._ending and number == signal.SIGINT
         self._ending = True
-
-
-class WorkingServer(Server):
-    """Leaves an interrupt at the terminal, which all processes get, to the one that started it."""
-
-    def __init__(self, app: FastAPI, ready: Connection) -> None:
-        super().__init__(app)
-        self._ready = ready
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets=sockets)
-        if self.started:
-            self._ready.send_bytes(b"serves")
-            self._ready.close()
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        if sig != signal.SIGINT:
-            super().handle_exit(sig, frame)
-
-
-def work(settings: Settings, listening: socket.socket, ready: Connection) -> None:
-    """A worker's whole life."""
-    _take_signals()
-    try:
-        server = WorkingServer(create_app(settings), ready)
-    except CannotStartError as error:
-        typer.echo(f"strata: {error}", err=True)
-        sys.exit(NOT_SERVING)
-    threading.Thread(target=_end_with_the_parent, args=(server,), daemon=True).start()
-    server.run(sockets=[listening])
-
-
-def _end_with_the_parent(server: Server) -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        server.should_exit = True
-
-
-def _take_signals() -> None:
-    """As they are by default, except that those for the one who started this worker do nothing."""
-    for name in SIGNALS & signal.Signals.__members__.keys():
-        signal.signal(signal.Signals[name], signal.SIG_DFL if name == "SIGTERM" else signal.SIG_IGN)
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from app.core.allowance import Allowance
 from app.core.candidates import Candidate, MemoryFile, Plan, Touched
 from app.core.excludes import excludes
 from app.core.facts import Touch
@@ -41,8 +42,17 @@ class Attached:
     rows: tuple[Row, ...] = ()
 
 
-def attach(plan: Plan, memory: Memory, delivered: Collection[str], touches: Sequence[Touch]) -> Flow[Attached]:
-    """Attachments for ``touches``; what loaded up front or was ``delivered`` (real paths) does not come again."""
+def attach(
+    plan: Plan,
+    memory: Memory,
+    delivered: Collection[str],
+    touches: Sequence[Touch],
+    allowance: Allowance | None = None,
+) -> Flow[Attached]:
+    """Attachments for ``touches``; what loaded up front or was ``delivered`` (real paths) does not come again.
+
+    ``allowance`` is the request's; None: a whole one.
+    """
     if not plan.options.enabled:
         return Attached()
     fitting = [touch for touch in touches if touch.event in plan.options.trigger_events]
@@ -53,7 +63,8 @@ def attach(plan: Plan, memory: Memory, delivered: Collection[str], touches: Sequ
     plan = yield from settled(plan)
     excluded = yield from excludes(exclude_globs(plan), plan.paths)
     seen = dict(memory.seen) | {real: real for real in delivered}
-    loading = Loading(plan, excluded, reach(plan.client, plan.roots, plan.options, plan.paths), seen)
+    bounds = reach(plan.client, plan.roots, plan.options, plan.paths)
+    loading = Loading(plan, excluded, bounds, seen, allowance or Allowance.of(plan.limits))
     loading.rows.extend(rows)
     agents = yield from agents_files(plan)
     files: list[MemoryFile] = []
@@ -138,14 +149,17 @@ def _rules(
         rule = replace(candidate, trigger=touched.path)
         if (yield from look(rule.path)).real in loading.seen:
             continue
-        if (yield from _is_conditional(loading.plan, rule)) is not unconditional:
+        is_conditional = yield from _is_conditional(loading.plan, rule)
+        if is_conditional is None or is_conditional is not unconditional:
             found.extend((yield from loading.rule(rule, base, touched)))
     return found
 
 
-def _is_conditional(plan: Plan, rule: Candidate) -> Flow[bool]:
-    """Whether the rule has a condition; also False when it cannot be read."""
+def _is_conditional(plan: Plan, rule: Candidate) -> Flow[bool | None]:
+    """Whether the rule has a condition; also False when it cannot be read, and None when that is too much."""
     content = yield from read((yield from look(rule.path)).real)
+    if content.problem == "budget":
+        return None
     document = plan.reader.read(content.data) if content.data is not None else None
     return document is not None and bool(document.globs)
 

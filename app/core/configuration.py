@@ -31,9 +31,12 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class _File:
+    """``comes_along``: with the project, whoever wrote it."""
+
     path: str
     source: SettingSource | None
     values: Mapping[str, Any]
+    comes_along: bool = False
 
 
 def configuration(
@@ -49,7 +52,8 @@ def configuration(
         if isinstance(values, str):
             rows.append(Row(path, "skipped", "settings_unreadable", hint=f"{values} The file was ignored."))
         elif values is not None:
-            files.append(_File(path, source, values))
+            carried = roots is not None and path in roots.carried
+            files.append(_File(path, source, values, comes_along=carried or source == "project"))
     return _merged(files, tuple(rows), client, paths)
 
 
@@ -140,6 +144,14 @@ def _last(files: Sequence[_File], key: str, kind: type[Any]) -> Any:
     return found[-1] if found else None
 
 
+def _not_taken(key: str, file: _File) -> Notice:
+    if file.source == "project":
+        message = f"{key} is not taken from project settings: name it in local or user settings."
+    else:
+        message = f"{key} is not taken from local settings that git tracks: name it in user settings, or untrack them."
+    return Notice("settings_ignored", message, file.path)
+
+
 def _additional(files: Sequence[_File], client: Client, paths: Paths) -> tuple[tuple[str, ...], list[Notice]]:
     """More working directories. A project's own files may not name any: they come with a clone."""
     found: list[str] = []
@@ -148,9 +160,8 @@ def _additional(files: Sequence[_File], client: Client, paths: Paths) -> tuple[t
         permissions = file.values.get("permissions")
         nested = permissions.get("additionalDirectories") if isinstance(permissions, dict) else None
         named = [*_strings(file.values.get("additionalDirectories")), *_strings(nested)]
-        if named and file.source == "project":
-            message = "additionalDirectories is not taken from project settings: name it in local or user settings."
-            refused.append(Notice("settings_ignored", message, file.path))
+        if named and file.comes_along:
+            refused.append(_not_taken("additionalDirectories", file))
             continue
         for folder in named:
             home = client.home if folder.startswith("~/") else None
@@ -165,10 +176,8 @@ def _memory_dir(files: Sequence[_File], client: Client, paths: Paths) -> tuple[s
         value = file.values.get("autoMemoryDirectory")
         if not isinstance(value, str):
             continue
-        if file.source == "project":
-            refused.append(
-                Notice("settings_ignored", "autoMemoryDirectory is not taken from project settings.", file.path)
-            )
+        if file.comes_along:
+            refused.append(_not_taken("autoMemoryDirectory", file))
         elif value.startswith("~/") and client.home:
             found = paths.join(client.home, value[2:])
         elif paths.is_absolute(value):

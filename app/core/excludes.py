@@ -9,8 +9,15 @@ from dataclasses import dataclass
 from app.core.flow import Flow, look
 from app.core.globs import Pattern, compiled, expanded
 from app.core.paths import Paths
+from app.core.pauses import PAUSE, Steps, at_once
 
 MOST_EXPANDED = 1000
+MOST_CHARACTERS = 128 * 1024
+"""Of all patterns that count, in every form they are read in: what reading one costs goes by its characters."""
+
+MOST_FORMS = 4
+"""Of one pattern: as written and with its links resolved, each also for the folder it may name."""
+
 LONGEST = 4096
 
 _WILD = re.compile(r"[*?{\[]")
@@ -41,12 +48,19 @@ class Excludes:
 
     def match(self, candidates: Iterable[str]) -> ExcludeGlob | None:
         """The first pattern that one of the paths fits: any of a file's names counts, link or target."""
-        if not self.patterns:
-            return None
-        for path in dict.fromkeys(candidates):
-            anchored = "/" + self.paths.slashed(path).lstrip("/")
+        return at_once(self.comparing(candidates))
+
+    def comparing(self, candidates: Iterable[str]) -> Steps[ExcludeGlob | None]:
+        """The same, with pauses."""
+        left = PAUSE
+        for path in dict.fromkeys(candidates) if self.patterns else ():
+            anchored = self.paths.slashed(path).lstrip("/")
             for pattern, written in self.patterns:
-                if pattern.matches(anchored[1:]):
+                left -= len(anchored)
+                if left < 0:
+                    yield
+                    left = PAUSE
+                if pattern.matches(anchored):
                     return written
         return None
 
@@ -55,28 +69,38 @@ def excludes(globs: Iterable[ExcludeGlob], paths: Paths) -> Flow[Excludes]:
     """Compiles the patterns, each also with its existing prefix resolved through links."""
     live: list[tuple[Pattern, ExcludeGlob]] = []
     dead: list[tuple[ExcludeGlob, str, str]] = []
-    left = MOST_EXPANDED
+    beyond: dict[str, list[ExcludeGlob]] = {}
+    left, characters = MOST_EXPANDED, MOST_CHARACTERS
     for written in globs:
-        found = (yield from _compiled(written.glob, paths, left)) if left > 0 else _TOO_MANY
-        left -= 1 if isinstance(found, str) else len(found)
+        if left <= 0 or characters <= 0:
+            beyond.setdefault(written.origin, []).append(written)
+            continue
+        found = yield from _compiled(written.glob, paths, left, characters // MOST_FORMS)
         if isinstance(found, str):
-            reason = _REASONS.get(found, "pattern_never_matched")
-            dead.append((written, reason, found))
-        else:
-            live.extend((pattern, written) for pattern in found)
+            left -= 1
+            dead.append((written, _REASONS.get(found, "pattern_never_matched"), found))
+            continue
+        left -= len(found)
+        characters -= sum(len(pattern.glob) for pattern in found)
+        live.extend((pattern, written) for pattern in found)
+    dead.extend((first, "budget", _beyond(len(more))) for first, *more in beyond.values())
     return Excludes(paths, tuple(live), tuple(dead))
+
+
+def _beyond(more: int) -> str:
+    return f"{_TOO_MANY} So it is with the {more:,} behind it." if more else _TOO_MANY
 
 
 _RELATIVE = "Excludes are matched against absolute paths: begin the pattern with / or **/."
 _NEGATED = "Excludes cannot be negated: list only what should not load."
-_TOO_MANY = "There are too many exclude patterns: the first 1,000 count, braces expanded."
+_TOO_MANY = "There are too many exclude patterns, or too long ones: the first 1,000 count, braces expanded."
 _UNREADABLE = "This pattern cannot be read: use *, **, ?, [ab] and {a,b}."
 
 
 _REASONS = {_UNREADABLE: "pattern_invalid", _TOO_MANY: "budget"}
 
 
-def _compiled(glob: str, paths: Paths, most: int) -> Flow[list[Pattern] | str]:
+def _compiled(glob: str, paths: Paths, most: int, characters: int) -> Flow[list[Pattern] | str]:
     text = paths.slashed(glob.strip())
     if text.startswith("!"):
         return _NEGATED
@@ -84,7 +108,7 @@ def _compiled(glob: str, paths: Paths, most: int) -> Flow[list[Pattern] | str]:
         return _UNREADABLE
     text = _EXTENDED.sub(_as_braces, text)
     every: list[str] = []
-    each = expanded(text, most, MOST_EXPANDED * LONGEST)
+    each = expanded(text, most, characters)
     if each is None:
         return _TOO_MANY
     for one in each:

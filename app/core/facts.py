@@ -53,12 +53,14 @@ class GitRoots:
     """Where the repository that holds a folder has its checkouts.
 
     ``main_toplevel`` is the main checkout when ``toplevel`` is a linked worktree, else None; for a ``bare``
-    repository, which has no checkout, it is the folder that holds the repository.
+    repository, which has no checkout, it is the folder that holds the repository. ``carried``: local settings files
+    that came with the clone, and so may say no more than a project's.
     """
 
     toplevel: str
     main_toplevel: str | None = None
     bare: bool = False
+    carried: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import bracex
@@ -17,12 +18,17 @@ LONGEST = 1024
 MOST_SETS = 64
 """Characters and sets of a pattern beyond which it counts as unreadable."""
 
-_ANY_FOLDER = "(?P<ps_d>/)"
-_BRACKET = "\\]"
+_ANCHORED = {"/": "^[^/]*/", "(?P<ps_d>/)": "^.*(?P<ps_d>/)"}
+"""What pathspec means to be searched for, from the start of a path."""
+
+_PLACE = "\0"
+"""Where a set stood: no path holds this character."""
+
 _STARS = re.compile(r"(?:(?<=/)|^)\*{3,}(?=/|$)")
-_SET = re.compile(r"\[(?P<negation>[!^]?)(?P<members>(?:\\.|[^\]\\])*)\]")
-_SET_OF_REGEX = re.compile(r"\\.|\[(?P<negation>\^?)(?P<members>\]?(?:\\\\|[^\]\\])*)\]", re.DOTALL)
-_MEMBER = re.compile(r"\\?(?P<first>.)(?:-\\?(?P<last>.))?", re.DOTALL)
+_MEMBER = r"(?>\[:(?P<named>[^\]]*):\]|(?P<first>\\.|[^\\])(?:-(?P<last>\\.|[^\\\]]))?)"
+_ANONYMOUS = re.sub(r"\?P<\w+>", "?:", _MEMBER)
+_SET = re.compile(rf"\\.|\[(?:(?P<negation>[!^])?+(?P<members>{_ANONYMOUS}(?:(?!\]){_ANONYMOUS})*+)\])?+", re.DOTALL)
+_MEMBERS = re.compile(_MEMBER, re.DOTALL)
 NAMED = {
     "alnum": "a-zA-Z0-9",
     "alpha": "a-zA-Z",
@@ -59,55 +65,89 @@ class Pattern:
 
 def compiled(glob: str) -> Pattern | None:
     """The pattern, or None when it cannot be read or is empty. Upper and lower case differ."""
-    if len(glob) > LONGEST or glob.count("[") > MOST_SETS:
+    if len(glob) > LONGEST or glob.count("[") > MOST_SETS or _PLACE in glob:
         return None
     options = re2.Options()
     options.log_errors = False
+    sets: list[str] = []
     try:
-        regex, include = GitIgnoreSpecPattern.pattern_to_regex(_mended(glob))
+        regex, include = GitIgnoreSpecPattern.pattern_to_regex(_mended(glob, sets))
         if regex is None or include is None or not glob.removeprefix("!").strip("/"):
             return None
-        regex = f"^.*{regex}" if regex == _ANY_FOLDER else _SET_OF_REGEX.sub(_within_a_name, regex)
+        regex = _ANCHORED.get(regex) or _with_sets(regex, sets)
         return Pattern(glob, re2.compile(regex, options), include)
     except (GitIgnorePatternError, re.error, re2.error):
         return None
 
 
-def _mended(glob: str) -> str:
-    """The pattern in a form that pathspec reads as git does: longer runs of stars, ``a/**/``, character classes."""
-    negation = "!" if glob.startswith("!") else ""
-    mended = negation + _STARS.sub("**", glob.removeprefix("!"))
-    if "\\]" in mended:
-        mended = _SET.sub(_with_bracket_first, mended)
-    if "[:" in mended:
-        for name, members in NAMED.items():
-            mended = mended.replace(f"[:{name}:]", members)
-    return f"{mended}*/" if mended.endswith("/**/") else mended
+def _without_sets(glob: str, sets: list[str]) -> str:
+    """The pattern with a place where each set stood, which goes to ``sets`` as a regular expression.
+
+    A slash in a set fits nothing, and still ties the pattern to its folder. An escaped slash within is a slash.
+    """
+    slashed: list[bool] = []
+
+    def replaced(found: re.Match[str]) -> str:
+        if found[0].startswith("\\"):
+            return "/" if found[0] == "\\/" and 0 < found.start() and found.end() < len(glob) else found[0]
+        sets.append(_regex_of(found))
+        slashed.append("/" in found[0])
+        return _PLACE
+
+    left = _SET.sub(replaced, glob)
+    return f"/{left}" if any(slashed) and not left.startswith("/") else left
 
 
-def _with_bracket_first(found: re.Match[str]) -> str:
-    """A set with an escaped bracket, which pathspec does not read, has it in front instead, where it is literal."""
-    members = found["members"]
-    if "\\]" not in members:
-        return found[0]
-    return f"[{found['negation']}]{members.replace(_BRACKET, '')}]"
+def _with_sets(regex: str, sets: Sequence[str]) -> str:
+    waiting = iter(sets)
+    return "".join(next(waiting) if one == _PLACE else one for one in regex)
 
 
-def _within_a_name(found: re.Match[str]) -> str:
-    """A set of the regular expression without the slash, which no set of git's matches."""
+def _mended(glob: str, sets: list[str]) -> str:
+    """The pattern in a form that pathspec reads as git does: its sets, its spaces, longer runs of stars, ``a/**/``."""
+    bare = glob.removeprefix("!")
+    mended = _STARS.sub("**", _without_sets(_trimmed(bare), sets))
+    mended = f"{mended}*/" if mended.endswith("/**/") else mended
+    return mended if bare == glob else f"!{mended}"
+
+
+def _trimmed(glob: str) -> str:
+    """Without spaces at the end, but for one that is escaped."""
+    bare = glob.rstrip(" ")
+    escaped = (len(bare) - len(bare.rstrip("\\"))) % 2
+    return glob[: len(bare) + escaped]
+
+
+def _regex_of(found: re.Match[str]) -> str:
+    """A set as a regular expression that fits no slash. Raises `re.error`."""
     if found["members"] is None:
-        return found[0]
-    if "[:" in found["members"] and found["members"].endswith(":"):
-        raise re.error("there is no such class of characters", found[0])
-    members = "".join(_range(first, last) for first, last in _MEMBER.findall(found["members"]) if first != "/")
-    return f"[^/{members}]" if found["negation"] else f"[{members}]"
+        raise re.error("a set that does not close", found[0])
+    members = "".join(map(_member, _MEMBERS.finditer(found["members"])))
+    if found["negation"]:
+        return f"[^/{members}]"
+    if not members:
+        raise re.error("a set that fits nothing", found[0])
+    return f"[{members}]"
+
+
+def _member(found: re.Match[str]) -> str:
+    if found["named"] is not None:
+        if found["named"] not in NAMED:
+            raise re.error("there is no such class of characters", found[0])
+        return NAMED[found["named"]]
+    first = found["first"][-1]
+    last = found["last"][-1] if found["last"] else first
+    ends = (first, last) if first <= last else (first, first)
+    return "".join(_range(low, high) for low, high in _beside_slash(*ends) if low <= high)
+
+
+def _beside_slash(first: str, last: str) -> tuple[tuple[str, str], ...]:
+    if not first <= "/" <= last:
+        return ((first, last),)
+    return (first, "."), ("0", last)
 
 
 def _range(first: str, last: str) -> str:
-    if not last:
-        return re.escape(first)
-    if first < "/" < last:
-        return f"{re.escape(first)}-.0-{re.escape(last)}"
     return f"{re.escape(first)}-{re.escape(last)}"
 
 

@@ -18,6 +18,7 @@ from app.core.flow import Flow, look, names, read
 from app.core.includes import MOST_LEVELS, Reach, better_form, is_git_metadata, targets
 from app.core.levels import Level
 from app.core.markdown import Mention
+from app.core.pauses import in_steps
 from app.core.report import NODE_REASONS, Row, Verdict
 from app.core.rules import Condition, condition, waiting
 
@@ -26,19 +27,21 @@ Refusal = tuple[str, str | None, Verdict]
 
 
 class Loading:
-    """``seen`` maps real paths that came already to how they were reported."""
+    """``seen`` maps real paths that came already to how they were reported. ``allowance`` is the request's."""
 
-    def __init__(self, plan: Plan, excludes: Excludes, reach: Reach, seen: Mapping[str, str]) -> None:
+    def __init__(
+        self, plan: Plan, excludes: Excludes, reach: Reach, seen: Mapping[str, str], allowance: Allowance
+    ) -> None:
         self.plan = plan
         self.excludes = excludes
         self.reach = reach
         self.seen = dict(seen)
         self.rows: list[Row] = []
-        self.allowance = Allowance.of(plan.limits)
+        self.allowance = allowance
         self.excluding: set[ExcludeGlob] = set()
         self._told: set[str] = set()
         self._rules: dict[str, list[Candidate]] = {}
-        self._conditions: dict[tuple[str, ...], Condition | None] = {}  # None: paid for, not yet needed
+        self._conditions: dict[tuple[str, ...], Condition] = {}
 
     def file(self, candidate: Candidate) -> Flow[list[MemoryFile]]:
         """The candidate and what it includes; nothing, and a row that says why, when it does not load."""
@@ -54,10 +57,10 @@ class Loading:
         document = yield from self._document(candidate, node)
         if document is None:
             return []
-        if document.globs and not self._affords(document.globs):
-            self._tell(candidate, "withheld", "budget", "The rules of this request have too many patterns in all.")
+        if document.globs and not self.allowance.take_patterns(document.globs):
+            self._tell(candidate, "withheld", "budget", _TOO_MANY_PATTERNS)
             return []
-        if document.globs and not self._meets(document.globs, base, touched):
+        if document.globs and not (yield from self._meets(document.globs, base, touched)):
             self._withhold(candidate, document, base)
             return []
         return (yield from self._loaded(replace(candidate, globs=document.globs), node, document))
@@ -77,7 +80,7 @@ class Loading:
             node = yield from look(path)
             if node.kind is Kind.DIRECTORY and node.real not in visited:
                 visited.add(node.real)
-                pending.extend((yield from self._children(path, node)))
+                pending.extend((yield from self._children(folder, path, node)))
             elif node.kind is Kind.FILE and path.endswith(".md"):
                 found.append(Candidate(path, level, is_rule=True))
             elif node.kind is Kind.FILE and path != folder:
@@ -88,14 +91,17 @@ class Loading:
                 self.add(path, "skipped", NODE_REASONS.get(node.kind, "not_a_rule"))
         return found
 
-    def _children(self, path: str, node: Node) -> Flow[list[str]]:
-        """The entries of a rules folder, last first; that some are beyond the limit is told once."""
+    def _children(self, rules: str, path: str, node: Node) -> Flow[list[str]]:
+        """The entries of a folder of ``rules``, last first; that some are beyond the limit is told once."""
         if "rules" in self._told:
+            return []
+        if path.count(self.plan.paths.separator) - rules.count(self.plan.paths.separator) > self.plan.limits.depth:
+            self.add(path, "skipped", "budget", hint="It lies too deep: move it up, or raise STRATA_MAX_DEPTH.")
             return []
         children = sorted((yield from names(node.real)))
         if not children and (yield from read(node.real)).problem == "unreadable":
             self.add(path, "skipped", "unreadable", hint="This folder may not be listed.")
-        taken = [name for name in children if self.allowance.take_rule()]
+        taken = [name for name in children if self.allowance.take_rule(self.plan.paths.join(path, name))]
         if len(taken) < len(children):
             self._told.add("rules")
             left = f"{len(children) - len(taken):,} of its {len(children):,} entries were left out (STRATA_MAX_RULES)"
@@ -117,13 +123,11 @@ class Loading:
         return _reported(candidate, paths.join(folder.real, paths.name(candidate.path)))
 
     def _document(self, candidate: Candidate, node: Node) -> Flow[Document | None]:
-        refusal = self._refusal(candidate, node)
-        if refusal is None and not self.allowance.take_bytes(node.size):
-            refusal = "budget", _TOO_LARGE, "skipped"
+        refusal = yield from self._refusal(candidate, node)
         content = (yield from read(node.real)) if refusal is None else Content(None)
         document = self.plan.reader.read(content.data) if content.data is not None else None
         if document is None:
-            self._refuse(candidate, refusal or (content.problem or "not_text", None, "skipped"))
+            self._refuse(candidate, refusal or _unread(content))
         return document
 
     def _refuse(self, candidate: Candidate, refusal: Refusal) -> None:
@@ -133,18 +137,14 @@ class Loading:
             candidate = replace(candidate, path=candidate.tried)
         self._tell(candidate, verdict, reason, hint)
 
-    def _refusal(self, candidate: Candidate, node: Node) -> Refusal | None:
+    def _refusal(self, candidate: Candidate, node: Node) -> Flow[Refusal | None]:
         """Why the file is not even read."""
         if node.kind is not Kind.FILE:
             return NODE_REASONS[node.kind], None, "skipped"
         wrong = self._include_refusal(candidate, node) if candidate.parent is not None else None
         if wrong:
             return wrong
-        excluding = (
-            self.excludes.match((candidate.path, candidate.tried or candidate.path, node.real))
-            if candidate.level.excludable
-            else None
-        )
+        excluding = yield from self._excluding(candidate, node)
         if excluding:
             self.excluding.add(excluding)
             return "excluded", f"The pattern {excluding.glob} of {excluding.origin} fits it.", "skipped"
@@ -154,6 +154,12 @@ class Loading:
         if candidate.depth > MOST_LEVELS:
             return "too_deep", "Include it from a file nearer to the start of the chain.", "skipped"
         return None
+
+    def _excluding(self, candidate: Candidate, node: Node) -> Flow[ExcludeGlob | None]:
+        if not candidate.level.excludable:
+            return None
+        names = (candidate.path, candidate.tried or candidate.path, node.real)
+        return (yield from in_steps(self.excludes.comparing(names), candidate.tried or candidate.path))
 
     def _include_refusal(self, candidate: Candidate, node: Node) -> Refusal | None:
         paths = self.plan.paths
@@ -254,19 +260,13 @@ class Loading:
             if tried := next(targets(mention, folder, self.plan.client.home, self.plan.paths), None):
                 self.add(tried, "skipped", "includes_not_followed", parent=file.path, line=mention.line, tried=tried)
 
-    def _meets(self, globs: tuple[str, ...], base: str, touched: Touched | None) -> bool:
+    def _meets(self, globs: tuple[str, ...], base: str, touched: Touched | None) -> Flow[bool]:
         relative = self.plan.paths.relative(touched.real, base) if touched else None
-        return relative is not None and self._condition(globs).met_by(relative)
-
-    def _affords(self, globs: tuple[str, ...]) -> bool:
-        if globs not in self._conditions and self.allowance.take_patterns(len(globs)):
-            self._conditions[globs] = None
-        return globs in self._conditions
-
-    def _condition(self, globs: tuple[str, ...]) -> Condition:
-        known = self._conditions.get(globs) or condition(globs)
-        self._conditions[globs] = known
-        return known
+        if touched is None or relative is None:
+            return False
+        if globs not in self._conditions:
+            self._conditions[globs] = condition(globs)
+        return (yield from in_steps(self._conditions[globs].comparing(relative), touched.real))
 
     def _withhold(self, candidate: Candidate, document: Document, base: str) -> None:
         slashed = self.plan.paths.slashed(base)
@@ -281,6 +281,14 @@ _TOO_LARGE = "It is larger than what this request may still read (STRATA_MAX_FIL
 _CONSENT = (
     "It lies outside the working directory and its repository: set memory.allow_external_includes once the user agrees."
 )
+
+
+_TOO_MANY_PATTERNS = "The rules of this request have too many patterns in all (STRATA_MAX_PATTERNS)."
+
+
+def _unread(content: Content) -> Refusal:
+    """Why a file did not become a document although nothing spoke against reading it."""
+    return content.problem or "not_text", _TOO_LARGE if content.problem == "budget" else None, "skipped"
 
 
 def _reported(candidate: Candidate, path: str) -> Candidate:

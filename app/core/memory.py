@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from app.core.advice import memory_key, same_key
+from app.core.allowance import Allowance
 from app.core.candidates import Candidate, MemoryFile, Plan
 from app.core.configuration import private_folders
 from app.core.excludes import ExcludeGlob, Excludes, excludes, is_wild, static_folder
@@ -36,13 +37,17 @@ class Place:
     off: str | None = None
 
 
-def load(plan: Plan) -> Flow[Memory]:
-    """Loads every level up front. Rules with a condition are withheld, each with a row."""
+def load(plan: Plan, allowance: Allowance | None = None) -> Flow[Memory]:
+    """Loads every level up front. Rules with a condition are withheld, each with a row.
+
+    ``allowance`` is the request's; None: a whole one.
+    """
     if not plan.options.enabled:
         return Memory()
     plan = yield from settled(plan)
     excluded = yield from excludes(exclude_globs(plan), plan.paths)
-    loading = Loading(plan, excluded, reach(plan.client, plan.roots, plan.options, plan.paths), {})
+    bounds = reach(plan.client, plan.roots, plan.options, plan.paths)
+    loading = Loading(plan, excluded, bounds, {}, allowance or Allowance.of(plan.limits))
     loading.rows.extend(plan.configuration.rows)
     loading.rows.extend(_dead_rows(excluded))
     agents = yield from agents_files(plan)

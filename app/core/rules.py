@@ -8,15 +8,18 @@ from dataclasses import dataclass
 
 from app.core.frontmatter import split_commas
 from app.core.globs import Pattern, compiled, expanded
+from app.core.pauses import PAUSE, Steps, at_once
 
 MOST_PATTERNS = 1000
-MOST_CHARACTERS = 4 * 1024 * 1024
+MOST_CHARACTERS = 128 * 1024
+"""Of one file's patterns once braces are expanded: what reading a pattern costs goes by its characters."""
 
 MOST_NAMED = 3
 LONGEST_NAMED = 100
 """How many faulty patterns of a rule a hint names, and how many characters of each."""
 
 _BACKSLASHED = re.compile(r"\w\\[\w*]")
+_SLASH = re.compile("/")
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 
@@ -76,19 +79,29 @@ class Condition:
 
     def met_by(self, relative: str) -> bool:
         """Whether the file at ``relative`` (to the rule's base, ``/`` separators) meets the condition."""
-        path = relative.lower()
-        at = path.find("/")
-        while at >= 0:
-            if self._names(path[: at + 1]):
-                return True
-            at = path.find("/", at + 1)
-        return self._names(path)
+        return at_once(self.comparing(relative))
 
-    def _names(self, path: str) -> bool:
-        for pattern in reversed(self.patterns):
-            if pattern.matches(path):
-                return pattern.include
+    def comparing(self, relative: str) -> Steps[bool]:
+        """The same, with pauses."""
+        left = PAUSE
+        for level in _levels(relative.lower()):
+            for pattern in reversed(self.patterns):
+                left -= len(level)
+                if left < 0:
+                    yield
+                    left = PAUSE
+                if pattern.matches(level):
+                    if pattern.include:
+                        return True
+                    break
         return False
+
+
+def _levels(path: str) -> Iterator[str]:
+    """The folders above ``path``, outermost first, each with a slash at its end, and ``path`` itself."""
+    for found in _SLASH.finditer(path):
+        yield path[: found.end()]
+    yield path
 
 
 def condition(globs: tuple[str, ...]) -> Condition:

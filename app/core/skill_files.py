@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from app.core.allowance import Allowance
 from app.core.candidates import Plan
 from app.core.configuration import private_folders
-from app.core.facts import Content, Kind, Node, Notice, Skill, Skills
+from app.core.facts import Kind, Node, Notice, Skill, Skills
 from app.core.flow import Flow, look, names, read
 from app.core.loading import UNDECODED
 from app.core.skills import LONGEST_LIST, MOST_LISTED, SKILL_FILE, SWITCH, Reading, fitting, read_skill
@@ -21,7 +20,7 @@ Found = tuple[Skills, tuple[Notice, ...]]
 
 def find_skills(plan: Plan) -> Flow[Found]:
     """The skills of managed, user and project folders, by name; of several with one name the first counts."""
-    search = _Search(plan, Allowance.of(plan.limits))
+    search = _Search(plan)
     for place in _places(plan):
         yield from search.below(place)
     listed = sorted((one for one in search.taken.values() if not one.hidden), key=lambda one: one.skill.name)
@@ -82,7 +81,6 @@ class _Search:
     """``taken`` maps names to the skills that have them; ``unseen`` counts entries beyond the limit."""
 
     plan: Plan
-    allowance: Allowance
     left: int = MOST_ENTRIES
     unseen: int = 0
     taken: dict[str, _Taken] = field(default_factory=dict)
@@ -151,8 +149,7 @@ class _Search:
             self._skip(self.plan.paths.join(path, name), f"Name it {SKILL_FILE}.")
 
     def _reading(self, node: Node, folder: str) -> Flow[Reading]:
-        affordable = self.allowance.take_bytes(node.size)
-        content = (yield from read(node.real)) if affordable else Content(None, "budget")
+        content = yield from read(node.real)
         if content.data is None:
             return Reading(None, faults=(_TOO_LARGE if content.problem == "budget" else _WRONG[Kind.UNREADABLE],))
         return read_skill(content.data, folder, self.plan.reader.markdown)

@@ -12,7 +12,7 @@ from app.core import facts
 from app.core.providers import Provider
 from app.wire.base import Strict, alternative
 from app.wire.messages import Message, core_message
-from app.wire.requests import SessionId, Tokens, given_parameters
+from app.wire.requests import Server, SessionId, Tokens, given_parameters
 from app.wire.schema import Compaction, TokensAnswer, Warning_
 
 Text = Annotated[str, Tag("as:text")]
@@ -68,9 +68,10 @@ class TokensAsk:
     betas: tuple[str, ...] = ()
     session_id: str | None = None
     upstream_key: str | None = field(default=None, repr=False)
+    space: str = ""
 
 
-def tokens_ask(body: TokensRequest, betas: Sequence[str], upstream_key: str | None = None) -> TokensAsk:
+def tokens_ask(body: TokensRequest, server: Server, betas: Sequence[str], upstream_key: str | None = None) -> TokensAsk:
     return TokensAsk(
         model=body.model,
         messages=tuple(core_message(one) for one in body.messages),
@@ -81,7 +82,8 @@ def tokens_ask(body: TokensRequest, betas: Sequence[str], upstream_key: str | No
         provider=body.provider,
         region=body.region,
         betas=tuple(betas),
-        session_id=body.session_id,
+        session_id=server.session(body.session_id),
+        space=server.space,
         upstream_key=upstream_key,
     )
 

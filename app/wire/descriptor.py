@@ -3,29 +3,55 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
+from app.core.allowance import Limits
 from app.core.facts import Client, GitFacts, GitRoots, Platform
 from app.core.paths import Paths, paths_for
+from app.errors import TooLarge
 from app.wire.base import Strict
-from app.workspaces.inline import Binary, Folder, InlineFile, Link, Text
+from app.workspaces.inline import SHOWN_CHARACTERS, Binary, Folder, InlineFile, Link, Text
 from app.workspaces.opening import CommitSource, InlineSource, LocalSource, Source
 
 LONGEST_PATH = 4096
 DEEPEST_PATH = 256
+"""Of paths that are not measured by a setting."""
+
+LONGEST_TEXT = 1024 * 1024
+"""Characters of a text about the machine or the repository."""
+
+MOST_DIRECTORIES = 1000
+"""Additional directories in one request."""
+
+MOST_COMMITS = 1000
+"""Lines of git's log in one request."""
 
 
 def _plausible(path: str) -> str:
-    if path.count("/") + path.count("\\") > DEEPEST_PATH:
-        raise ValueError(f"a path may lie at most {DEEPEST_PATH} folders deep")
     if "\0" in path:
         raise ValueError("this cannot hold a NUL character")
     return path
 
 
-Path = Annotated[str, Field(min_length=1, max_length=LONGEST_PATH), AfterValidator(_plausible)]
+def _shallow(path: str) -> str:
+    if depth_of(path) > DEEPEST_PATH:
+        raise ValueError(f"a path may lie at most {DEEPEST_PATH} folders deep")
+    return path
+
+
+def depth_of(path: str) -> int:
+    """How many folders lie above each other, in paths of either flavour."""
+    return path.count("/") + path.count("\\")
+
+
+Place = Annotated[str, Field(min_length=1, max_length=LONGEST_PATH), AfterValidator(_plausible)]
+"""A path whose depth the limits of a request measure."""
+
+Path = Annotated[Place, AfterValidator(_shallow)]
+Told = Annotated[str, Field(max_length=LONGEST_TEXT)]
 
 
 def _absolute(path: str) -> str:
@@ -35,6 +61,7 @@ def _absolute(path: str) -> str:
 
 
 AbsolutePath = Annotated[Path, AfterValidator(_absolute)]
+AbsolutePlace = Annotated[Place, AfterValidator(_absolute)]
 
 MANAGED_DIRS: dict[Platform, str] = {
     "linux": "/etc/claude-code",
@@ -61,7 +88,7 @@ class Base64File(Strict):
 class LinkFile(Strict):
     """A symbolic link; the target is absolute or relative to the link's folder."""
 
-    link: Path
+    link: Place
 
 
 class FolderFile(Strict):
@@ -91,14 +118,14 @@ FileContent = Annotated[
 class GitDescriptor(Strict):
     """What the caller knows of git, for an inline workspace; all optional."""
 
-    toplevel: AbsolutePath | None = None
-    main_toplevel: AbsolutePath | None = None
+    toplevel: AbsolutePlace | None = None
+    main_toplevel: AbsolutePlace | None = None
     bare: bool = False
-    branch: str | None = None
-    default_branch: str | None = None
-    status: str | None = None
-    log: list[str] = []
-    user: str | None = None
+    branch: Told | None = None
+    default_branch: Told | None = None
+    status: Told | None = None
+    log: Annotated[list[Told], Field(max_length=MOST_COMMITS)] = []
+    user: Told | None = None
 
     def facts(self, paths: Paths) -> GitFacts:
         roots = None
@@ -119,19 +146,19 @@ class Workspace(Strict):
     """One of three sources: a folder on the server's disk, files in the request, or a commit on the server."""
 
     source: Literal["local", "inline", "git"]
-    cwd: AbsolutePath | None = None
-    home: AbsolutePath | None = None
-    config_dir: AbsolutePath | None = None
-    managed_dir: AbsolutePath | None = None
+    cwd: AbsolutePlace | None = None
+    home: AbsolutePlace | None = None
+    config_dir: AbsolutePlace | None = None
+    managed_dir: AbsolutePlace | None = None
     platform: Platform | None = None
-    shell: str | None = None
-    os_version: str | None = None
-    additional_directories: list[Path] = []
-    files: dict[AbsolutePath, FileContent] = {}
+    shell: Told | None = None
+    os_version: Told | None = None
+    additional_directories: Annotated[list[Place], Field(max_length=MOST_DIRECTORIES)] = []
+    files: dict[AbsolutePlace, FileContent] = {}
     git: GitDescriptor | None = None
-    repository: AbsolutePath | None = None
+    repository: AbsolutePlace | None = None
     ref: Path | None = None
-    mount: AbsolutePath | None = None
+    mount: AbsolutePlace | None = None
 
     @model_validator(mode="after")
     def _fits_its_source(self) -> Self:
@@ -164,8 +191,9 @@ class Workspace(Strict):
     def paths(self) -> Paths:
         return paths_for(self.cwd or self.mount or "/")
 
-    def opened_as(self) -> Source:
-        """Where the files are, in the words of `workspaces`."""
+    def opened_as(self, limits: Limits | None = None) -> Source:
+        """Where the files are, in the words of `workspaces`. Raises TooLarge."""
+        self._require_within(limits or Limits())
         paths = self.paths()
         files = {path: _file(content) for path, content in self.files.items()}
         cwd = paths.normal(self.cwd) if self.cwd else None
@@ -175,6 +203,35 @@ class Workspace(Strict):
         if self.source == "local":
             return LocalSource(cwd or "", files)
         return InlineSource(cwd or "", files, self.git.facts(paths) if self.git else None)
+
+    def _require_within(self, limits: Limits) -> None:
+        if len(self.files) > limits.files:
+            raise _too_large(
+                "/workspace/files",
+                f"a request may bring {limits.files:,} files (STRATA_MAX_FILES), and this one has {len(self.files):,}: "
+                "send fewer, or use a local or git workspace",
+            )
+        for pointer, place in self._places():
+            if depth_of(place) > limits.depth:
+                raise _too_large(
+                    pointer,
+                    f"a path may lie {limits.depth:,} folders deep (STRATA_MAX_DEPTH), and this one lies "
+                    f"{depth_of(place):,} deep: {place[:SHOWN_CHARACTERS]}…",
+                )
+
+    def _places(self) -> Iterator[tuple[str, str]]:
+        """Every path, with a pointer to where it is given."""
+        for name in ("cwd", "home", "config_dir", "managed_dir", "repository", "mount"):
+            yield f"/workspace/{name}", getattr(self, name) or ""
+        for number, folder in enumerate(self.additional_directories):
+            yield f"/workspace/additional_directories/{number}", folder
+        for path, content in self.files.items():
+            yield "/workspace/files", path
+            if isinstance(content, LinkFile):
+                yield "/workspace/files", content.link
+        if self.git:
+            yield "/workspace/git/toplevel", self.git.toplevel or ""
+            yield "/workspace/git/main_toplevel", self.git.main_toplevel or ""
 
     def client(self, server_platform: Platform, server_home: str | None) -> Client:
         """The machine the agent runs on; defaults are the server's for a local source only."""
@@ -193,6 +250,10 @@ class Workspace(Strict):
             os_version=self.os_version,
             additional_directories=tuple(self.additional_directories),
         )
+
+
+def _too_large(pointer: str, message: str) -> TooLarge:
+    return TooLarge(f"{pointer}: {message}", errors=[{"pointer": pointer, "message": message}])
 
 
 def _file(content: FileContent) -> InlineFile:

@@ -11,12 +11,15 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, Field
 
 from app.core import facts
+from app.core.allowance import Limits
 from app.core.remembered import LastRequest
+from app.core.tenants import name_in
 from app.encoding import KEPT_CODING, compressed, decompressed
 from app.wire.base import Strict
 from app.wire.descriptor import AbsolutePath, Path, Workspace
 from app.wire.messages import Message, core_message
 from app.wire.parsing import parsed
+from app.workspaces.fence import Fence
 from app.workspaces.opening import Source
 
 LONGEST_TEXT = 1024 * 1024
@@ -153,11 +156,21 @@ class ContextRequest(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What the server adds where the descriptor is silent. ``today`` is ``YYYY-MM-DD`` in the server's zone."""
+    """What the server adds where the descriptor is silent. ``today`` is ``YYYY-MM-DD`` in the server's zone.
+
+    ``space`` and ``fence`` are the caller's, as in `app.callers.Caller`.
+    """
 
     platform: facts.Platform
     home: str | None
     today: str
+    space: str = ""
+    fence: Fence | None = None
+    limits: Limits = field(default_factory=Limits)
+
+    def session(self, given: str | None) -> str | None:
+        """What the caller's session is called inside."""
+        return None if given is None else name_in(self.space, given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +179,8 @@ class Ask:
 
     ``upstream_key`` is the caller's own key of the API: it is used and not kept. ``is_sent`` False: what is assembled
     goes into another request, so that the next one is not compared with it. ``sent_as`` is the request as it came,
-    for a session to ask it again; ``files`` is a digest of the files that came with it, empty without any.
+    for a session to ask it again; ``files`` is a digest of the files that came with it, empty without any; ``space``
+    and ``fence`` are the caller's.
     """
 
     source: Source
@@ -178,6 +192,8 @@ class Ask:
     is_sent: bool = True
     sent_as: LastRequest | None = field(default=None, repr=False)
     upstream_key: str | None = field(default=None, repr=False)
+    space: str = ""
+    fence: Fence | None = None
 
 
 def parse_context_request(body: bytes) -> ContextRequest:
@@ -188,7 +204,7 @@ def parse_context_request(body: bytes) -> ContextRequest:
 def to_ask(body: ContextRequest, server: Server, betas: Sequence[str], upstream_key: str | None = None) -> Ask:
     client = body.workspace.client(server.platform, server.home)
     return Ask(
-        source=body.workspace.opened_as(),
+        source=body.workspace.opened_as(server.limits),
         request=facts.Request(
             client=client,
             model=body.model,
@@ -213,7 +229,9 @@ def to_ask(body: ContextRequest, server: Server, betas: Sequence[str], upstream_
             automatic=body.cache_control,
             parameters=given_parameters(body),
         ),
-        session_id=body.session_id,
+        session_id=server.session(body.session_id),
+        space=server.space,
+        fence=server.fence,
         freshness=body.freshness or ("session" if body.session_id else "validate"),
         files=files_digest(body.workspace.files),
         region=body.region,

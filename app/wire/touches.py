@@ -37,7 +37,7 @@ class AttachmentsRequest(Strict):
 def touches_ask(body: AttachmentsRequest, server: Server) -> Ask:
     """Without a date: a touch begins no conversation, and what it is gathered by is not kept for one."""
     return Ask(
-        source=body.workspace.opened_as(),
+        source=body.workspace.opened_as(server.limits),
         request=facts.Request(
             client=body.workspace.client(server.platform, server.home),
             model="",
@@ -46,7 +46,9 @@ def touches_ask(body: AttachmentsRequest, server: Server) -> Ask:
             setting_sources=tuple(dict.fromkeys(body.setting_sources)),
             memory=core_memory(body.memory, body.agent),
         ),
-        session_id=body.session_id,
+        session_id=server.session(body.session_id),
+        space=server.space,
+        fence=server.fence,
         freshness="session" if body.session_id else "validate",
         files=files_digest(body.workspace.files),
     )

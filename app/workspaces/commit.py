@@ -5,23 +5,37 @@ from __future__ import annotations
 import re
 import stat
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from functools import partial
+from typing import TypeVar
 from weakref import finalize
 
 from app.core.facts import Content, GitFacts, GitRoots, Kind, Node
 from app.core.footprint import Footprint
 from app.core.paths import Paths
-from app.errors import InvalidRequest, WorkspaceNotFound
+from app.errors import GitUnavailable, InvalidRequest, WorkspaceNotFound
+from app.workspaces.carried import local_settings
 from app.workspaces.containment import Shown, shown
 from app.workspaces.fence import SERVER_PATHS, Fence
+from app.workspaces.git_folder import GitFolder
 from app.workspaces.inline import bounded
 from app.workspaces.local import LocalWorkspace
-from app.workspaces.objects import Objects, TreeEntry, parse_tree
-from app.workspaces.program import REFS, GitProgram, default_among, detached, lines_of, log_of, text_of, user_of
+from app.workspaces.objects import Described, Objects, TreeEntry, parse_tree
+from app.workspaces.program import (
+    REFS,
+    TRIES,
+    GitProgram,
+    default_among,
+    detached,
+    lines_of,
+    log_of,
+    text_of,
+    user_of,
+)
 from app.workspaces.repository import BRANCHES, named_repository
 from app.workspaces.resolving import Entry, Resolver, is_text, refused
 
+T = TypeVar("T")
 S_IFGITLINK = 0o160000  # a submodule
 TREE_LIMIT_BYTES = 16_777_216
 LINK_LIMIT_BYTES = 4_096
@@ -55,15 +69,12 @@ class GitWorkspace:
         self._ref = ref
         self._limit = max_file_bytes
         self._program = program
-        parts = _repository_shown(repository, fence, program)
-        self._branches = parts.branches
-        self._git_folder = program.open(parts)
-        self._leave = finalize(self, self._git_folder.close)  # also when nobody closes: a caller that went away
+        self._shown = partial(_repository_shown, repository, fence, program)
+        self._open()
         with ExitStack() as on_failure:
-            on_failure.callback(self._leave)
-            self._commit, self._branch = self._resolved(ref)
+            on_failure.callback(self.close)
+            self._commit, self._branch = self._asked(partial(self._resolved, ref))
             on_failure.pop_all()
-        self._objects = Objects(self._git_folder, program)
         self._trees: dict[str, Mapping[str, TreeEntry]] = {}  # by real path
         self._files: dict[str, str] = {}  # ids by real path
         self._resolver = Resolver(self.paths, self._entry)
@@ -79,7 +90,7 @@ class GitWorkspace:
             return refused(node.kind)
         if node.size > self._limit:
             return Content(None, "budget")
-        data = self._objects.contents(self._files[node.real])
+        data = self._contents(self._files[node.real])
         return refused(Kind.UNREADABLE) if data is None else bounded(data, self._limit)
 
     def names(self, path: str) -> tuple[str, ...]:
@@ -91,27 +102,15 @@ class GitWorkspace:
         return (next(self.paths.name(p) for p in self.paths.chain(self._mount) if self.paths.parent(p) == node.real),)
 
     def roots(self, cwd: str) -> GitRoots | None:
-        return GitRoots(self._mount) if self._is_mounted(self.look(cwd).real) else None
+        real = self.look(cwd).real
+        if not self._is_mounted(real):
+            return None
+        places = local_settings(self, self._mount, real)
+        return GitRoots(self._mount, carried=tuple(path for path in places if self.look(path).kind is Kind.FILE))
 
     def git(self, cwd: str) -> GitFacts | None:
         """The commit's own history, with a clean status."""
-        roots = self.roots(cwd)
-        if roots is None:
-            return None
-        queries = {"log": log_of(self._commit), **user_of(self._git_folder)}
-        if self._branches is None:
-            queries["refs"] = REFS
-        told = self._program.ask(self._git_folder, queries)
-        log = lines_of(told["log"])
-        default = default_among(lines_of(told["refs"])) if self._branches is None else self._branches.default
-        return GitFacts(
-            roots,
-            branch=self._branch or detached(log),
-            default_branch=default or self._branch,
-            status="",
-            log=log,
-            user=text_of(told.get("user")) or None,
-        )
+        return None if self.roots(cwd) is None else self._asked(partial(self._told, cwd))
 
     def asking_git(self, cwd: str) -> AbstractContextManager[Callable[[], GitFacts | None]]:
         return nullcontext(partial(self.git, cwd))
@@ -121,8 +120,46 @@ class GitWorkspace:
         return Footprint() if self._ref == self._commit else None
 
     def close(self) -> None:
-        self._objects.close()
         self._leave()
+
+    def _open(self) -> None:
+        self._parts = self._shown()
+        self._git_folder = self._program.open(self._parts)
+        self._objects = Objects(self._git_folder, self._program)
+        self._leave = finalize(self, _let_go, self._objects, self._git_folder)  # also when a caller went away
+
+    def _asked(self, question: Callable[[], T]) -> T:
+        """An answer from while the repository stood still. Raises GitUnavailable where it never does."""
+        for _ in range(TRIES):
+            answer = question()
+            if self._parts.standing.still():
+                return answer
+            self.close()
+            self._open()
+        raise GitUnavailable("The repository changes all the time. Try again later.")
+
+    def _describe(self, name: str) -> Described | None:
+        return self._asked(lambda: self._objects.describe(name))
+
+    def _contents(self, name: str) -> bytes | None:
+        return self._asked(lambda: self._objects.contents(name))
+
+    def _told(self, cwd: str) -> GitFacts:
+        roots, branches = self.roots(cwd), self._parts.branches
+        queries = {"log": log_of(self._commit), **user_of(self._git_folder)}
+        if branches is None:
+            queries["refs"] = REFS
+        told = self._program.ask(self._git_folder, queries)
+        log = lines_of(told["log"])
+        default = default_among(lines_of(told["refs"])) if branches is None else branches.default
+        return GitFacts(
+            roots,
+            branch=self._branch or detached(log),
+            default_branch=default or self._branch,
+            status="",
+            log=log,
+            user=text_of(told.get("user")) or None,
+        )
 
     def _is_mounted(self, real: str) -> bool:
         return self.paths.within(real, self._mount)
@@ -156,7 +193,7 @@ class GitWorkspace:
         if entry.type == S_IFGITLINK:
             self._trees[path] = {}
             return Entry(Kind.DIRECTORY)
-        found = self._objects.describe(entry.id)
+        found = self._describe(entry.id)
         if found is None:
             return Entry(Kind.UNREADABLE)
         if entry.type == stat.S_IFDIR:
@@ -167,7 +204,7 @@ class GitWorkspace:
         return Entry(Kind.FILE, found.size)
 
     def _folder(self, path: str, tree: str, size: int) -> Entry:
-        data = self._objects.contents(tree) if size <= TREE_LIMIT_BYTES else None
+        data = self._contents(tree) if size <= TREE_LIMIT_BYTES else None
         if data is None:
             return Entry(Kind.UNREADABLE)
         self._trees[path] = parse_tree(data, len(self._commit) // 2)
@@ -175,22 +212,28 @@ class GitWorkspace:
 
     def _tree(self, real: str) -> Mapping[str, TreeEntry]:
         if real == self._mount and real not in self._trees:
-            root = self._objects.describe(f"{self._commit}^{{tree}}")
+            root = self._describe(f"{self._commit}^{{tree}}")
             if root is not None:
                 self._folder(real, root.id, root.size)
         return self._trees.get(real, {})
 
     def _target(self, blob: str, size: int) -> str:
         """Where a link points; empty, which leads nowhere, when no path can be like that."""
-        data = self._objects.contents(blob) if size <= LINK_LIMIT_BYTES else None
+        data = self._contents(blob) if size <= LINK_LIMIT_BYTES else None
         target = (data or b"").decode("utf-8", "surrogateescape")
         return target if is_text(target) else ""
 
 
+def _let_go(objects: Objects, folder: GitFolder) -> None:
+    objects.close()
+    folder.close()
+
+
 def _repository_shown(path: str, fence: Fence, program: GitProgram) -> Shown:
     server = LocalWorkspace(fence, SERVER_PATHS, CONFIG_LIMIT_BYTES, program)
-    found = named_repository(server, path)
-    parts = None if found is None else shown(server, found, program.proven)
+    with closing(server):
+        found = named_repository(server, path)
+        parts = None if found is None else shown(server, found, program.proven)
     if parts is None:
         raise WorkspaceNotFound(
             f"There is no git repository at {path} that this service may read. "

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 SIZE_LIMIT_BYTES = 65_536
 YES = ("true", "yes", "on", "1")
+NO = ("false", "no", "off", "0", "")
 
 _SECTION = re.compile(r"\[\s*([\w.-]+)\s*(?:\"[^\"]*\"\s*)?\]\s*")
 _SETTING = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?$")

@@ -1,8 +1,9 @@
-"""What of a repository git may be shown: every part is inside the fence by its real path."""
+"""What of a repository git may be shown: every part is inside the fence by its real path, and stands still."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from app.core.facts import Kind
 from app.workspaces.repository import Branches, Repository, branches_of, config_text, place_named
 from app.workspaces.resolving import child, is_text
 from app.workspaces.socket import Workspace
+from app.workspaces.standing import Stamp, Standing, Watch, stamp_of
 
 _BORROWING_DEPTH = 5  # as git has it
 _ENTRIES_LIMIT = 300_000
@@ -27,8 +29,6 @@ _COMMON_FILES = ("packed-refs", "shallow", "info/exclude", "info/attributes", "i
 _LISTS_WHAT_IS_OPEN = os.scandir in os.supports_fd
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _NANOSECONDS = 1_000_000_000
-
-Stamp = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +68,14 @@ class Proven:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A repository's parts by their real paths.
+    """A repository's parts by their real paths, as ``workspace`` saw them.
 
     ``head``: what HEAD says. ``config``: the configuration's text. ``index`` is None when there is none. ``linked``:
     further parts, each with its name inside a git folder. ``branches`` is None when only git can tell them.
+    ``standing``: what must not have moved for an answer of git to be one about these parts.
     """
 
+    workspace: Workspace = field(repr=False, compare=False)
     repository: Repository
     objects: str
     refs: str
@@ -82,6 +84,7 @@ class Shown:
     index: str | None
     linked: tuple[tuple[str, str], ...] = ()
     branches: Branches | None = None
+    standing: Standing = field(default_factory=Standing, repr=False, compare=False)
 
 
 def shown(workspace: Workspace, repository: Repository, proven: Proven | None = None) -> Shown | None:
@@ -89,21 +92,141 @@ def shown(workspace: Workspace, repository: Repository, proven: Proven | None = 
 
     Folders that ``proven`` knows are not listed again.
     """
-    paths, git_dir, common_dir = workspace.paths, repository.git_dir, repository.common_dir
-    objects, refs = (workspace.look(paths.join(common_dir, name)) for name in ("objects", "refs"))
-    index = workspace.look(paths.join(git_dir, "index"))
-    head = _head(workspace, paths.join(git_dir, "HEAD"))
-    config = config_text(workspace, git_dir, common_dir)
-    linked = _linked(workspace, repository, proven)
-    if head is None or config is None or linked is None or index.kind not in (Kind.FILE, Kind.MISSING):
-        return None
-    if any(folder.kind is not Kind.DIRECTORY for folder in (objects, refs)):
-        return None
-    if not _stays(workspace, refs.real, proven) or not _lends_from_inside(workspace, objects.real, proven):
-        return None
-    known_index = index.real if index.kind is Kind.FILE else None
-    branches = branches_of(workspace, common_dir, head, config)
-    return Shown(repository, objects.real, refs.real, head, config, known_index, linked, branches)
+    return _Search(workspace, repository, proven).shown()
+
+
+class _Search:
+    """One look through a repository. It notes what it relied upon."""
+
+    def __init__(self, workspace: Workspace, repository: Repository, proven: Proven | None) -> None:
+        self._workspace = workspace
+        self._repository = repository
+        self._proven = proven
+        self._watch = Watch()
+        self._temporary = os.path.realpath(tempfile.gettempdir())
+
+    def shown(self) -> Shown | None:
+        workspace, paths = self._workspace, self._workspace.paths
+        git_dir, common_dir = self._repository.git_dir, self._repository.common_dir
+        for folder in (git_dir, common_dir):
+            self._watch.note(folder)
+            self._watch.note(paths.join(folder, "info"))
+        objects, refs = (workspace.look(paths.join(common_dir, name)) for name in ("objects", "refs"))
+        index = workspace.look(paths.join(git_dir, "index"))
+        head = _head(workspace, paths.join(git_dir, "HEAD"))
+        config = config_text(workspace, git_dir, common_dir)
+        linked = self._linked()
+        if head is None or config is None or linked is None or index.kind not in (Kind.FILE, Kind.MISSING):
+            return None
+        if any(folder.kind is not Kind.DIRECTORY for folder in (objects, refs)):
+            return None
+        if not self._stays(refs.real) or not self._lends_from_inside(objects.real):
+            return None
+        known_index = index.real if index.kind is Kind.FILE else None
+        for real in (objects.real, refs.real, known_index, *(real for _, real in linked)):
+            self._note_way_to(real)
+        return Shown(
+            *(workspace, self._repository, objects.real, refs.real, head, config, known_index, linked),
+            branches=branches_of(workspace, common_dir, head, config),
+            standing=self._watch.standing(),
+        )
+
+    def _linked(self) -> tuple[tuple[str, str], ...] | None:
+        workspace, repository = self._workspace, self._repository
+        paths = workspace.paths
+        indexes = [name for name in workspace.names(repository.git_dir) if name.startswith(_SHARED_INDEX)]
+        if len(indexes) > _SHARED_INDEXES_LIMIT:
+            return None
+        wanted = (
+            *((name, repository.common_dir) for name in _COMMON_FILES),
+            *((name, repository.git_dir) for name in (*_OWN_FILES, *indexes)),
+        )
+        nodes = [(name, workspace.look(paths.join(folder, name))) for name, folder in wanted]
+        stacks = workspace.look(paths.join(repository.common_dir, "reftable"))
+        if any(node.kind not in (Kind.FILE, Kind.MISSING) for _, node in nodes):
+            return None
+        if stacks.kind is Kind.DIRECTORY and self._stays(stacks.real):
+            nodes.append(("reftable", stacks))
+        elif stacks.kind is not Kind.MISSING:
+            return None
+        return tuple((name, node.real) for name, node in nodes if node.kind is not Kind.MISSING)
+
+    def _lends_from_inside(self, objects: str, depth: int = _BORROWING_DEPTH) -> bool:
+        """Whether a store of objects, and each that it borrows from, stays inside."""
+        workspace = self._workspace
+        lenders = workspace.look(workspace.paths.join(objects, "info", "alternates"))
+        if not self._stays(objects):
+            return False
+        if lenders.kind is not Kind.FILE:
+            return lenders.kind is Kind.MISSING
+        self._watch.note(lenders.real)
+        data = workspace.read(lenders.real).data
+        if data is None or depth == 0:
+            return False
+        named = [_lender(workspace, objects, line) for line in data.split(b"\n") if line[:1] not in (b"", b"#")]
+        for lender in (objects, *named):
+            self._note_above(lender)  # git goes by their paths
+        return all(lender is not None and self._lends_from_inside(lender, depth - 1) for lender in named)
+
+    def _stays(self, folder: str) -> bool:
+        """Whether nothing below the real ``folder`` leads outside, nowhere, or to more than is looked through."""
+        waiting, seen, left = [folder], {folder}, _ENTRIES_LIMIT
+        while waiting:
+            here = waiting.pop()
+            listing = self._listing(here, left)
+            below = None if listing is None or listing.entries > left else self._folders(here, listing)
+            if listing is None or below is None:
+                return False
+            left -= listing.entries
+            fresh = [path for path in below if path not in seen]
+            seen.update(fresh)
+            waiting.extend(fresh)
+        return True
+
+    def _folders(self, folder: str, listing: Listing) -> list[str] | None:
+        """The folders right below ``folder``, links followed; None when a link leads outside or nowhere."""
+        paths = self._workspace.paths
+        found = [child(paths, folder, name) for name in listing.folders]
+        for name in listing.links:
+            node = self._workspace.look(child(paths, folder, name))
+            if node.kind not in (Kind.DIRECTORY, Kind.FILE):
+                return None
+            self._note_above(node.real)
+            if node.kind is Kind.DIRECTORY:
+                found.append(node.real)
+        return found
+
+    def _listing(self, folder: str, most: int) -> Listing | None:
+        """What ``folder`` holds, read as far as one entry more than ``most``; None when git could see more."""
+        try:
+            stamp = self._watch.noted(folder)
+            known = None if self._proven is None else self._proven.listing(stamp)
+            return known or _listed(folder, stamp, most, self._proven)
+        except FileNotFoundError:
+            return Listing()
+        except PermissionError:  # what may not be listed can still be passed by who knows the names
+            return None if os.access(folder, os.X_OK) else Listing()
+        except OSError:
+            return None
+
+    def _note_way_to(self, real: str | None) -> None:
+        """Git is given open folders of the repository, and paths of what links lead to elsewhere."""
+        within, own = self._workspace.paths.within, (self._repository.git_dir, self._repository.common_dir)
+        if real is not None and not any(within(real, folder) for folder in own):
+            self._note_above(real)
+
+    def _note_above(self, real: str | None) -> None:
+        """The folders that hold ``real``, as far up as they may be told of: above, nobody but the owner moves them."""
+        folder = real
+        while folder is not None and not self._workspace.paths.is_root(folder):
+            folder = self._workspace.paths.parent(folder)
+            node = self._workspace.look(folder)
+            if node.kind is not Kind.DIRECTORY:
+                return
+            if self._workspace.paths.within(self._temporary, folder):  # where this service makes its own folders
+                self._watch.note_place(folder)
+            else:
+                self._watch.note(folder)
 
 
 def _head(workspace: Workspace, path: str) -> bytes | None:
@@ -117,42 +240,6 @@ def _head(workspace: Workspace, path: str) -> bytes | None:
     return workspace.read(path).data
 
 
-def _linked(workspace: Workspace, repository: Repository, proven: Proven | None) -> tuple[tuple[str, str], ...] | None:
-    paths = workspace.paths
-    indexes = [name for name in workspace.names(repository.git_dir) if name.startswith(_SHARED_INDEX)]
-    if len(indexes) > _SHARED_INDEXES_LIMIT:
-        return None
-    wanted = (
-        *((name, repository.common_dir) for name in _COMMON_FILES),
-        *((name, repository.git_dir) for name in (*_OWN_FILES, *indexes)),
-    )
-    nodes = [(name, workspace.look(paths.join(folder, name))) for name, folder in wanted]
-    stacks = workspace.look(paths.join(repository.common_dir, "reftable"))
-    if any(node.kind not in (Kind.FILE, Kind.MISSING) for _, node in nodes):
-        return None
-    if stacks.kind is Kind.DIRECTORY and _stays(workspace, stacks.real, proven):
-        nodes.append(("reftable", stacks))
-    elif stacks.kind is not Kind.MISSING:
-        return None
-    return tuple((name, node.real) for name, node in nodes if node.kind is not Kind.MISSING)
-
-
-def _lends_from_inside(
-    workspace: Workspace, objects: str, proven: Proven | None, depth: int = _BORROWING_DEPTH
-) -> bool:
-    """Whether a store of objects, and each that it borrows from, stays inside."""
-    lenders = workspace.look(workspace.paths.join(objects, "info", "alternates"))
-    if not _stays(workspace, objects, proven):
-        return False
-    if lenders.kind is not Kind.FILE:
-        return lenders.kind is Kind.MISSING
-    data = workspace.read(lenders.real).data
-    if data is None or depth == 0:
-        return False
-    named = [_lender(workspace, objects, line) for line in data.split(b"\n") if line[:1] not in (b"", b"#")]
-    return all(lender is not None and _lends_from_inside(workspace, lender, proven, depth - 1) for lender in named)
-
-
 def _lender(workspace: Workspace, objects: str, line: bytes) -> str | None:
     """The real folder that a line names; None for one that is not trusted."""
     if line.startswith(b'"'):  # a quoted path; git writes none of its own accord
@@ -162,54 +249,16 @@ def _lender(workspace: Workspace, objects: str, line: bytes) -> str | None:
     return lender.real if lender is not None and lender.kind is Kind.DIRECTORY else None
 
 
-def _stays(workspace: Workspace, folder: str, proven: Proven | None) -> bool:
-    """Whether nothing below the real ``folder`` leads outside, nowhere, or to more than is looked through."""
-    waiting, seen, left = [folder], {folder}, _ENTRIES_LIMIT
-    while waiting:
-        here = waiting.pop()
-        listing = _listing(here, left, proven)
-        below = None if listing is None or listing.entries > left else _folders(workspace, here, listing)
-        if listing is None or below is None:
-            return False
-        left -= listing.entries
-        fresh = [path for path in below if path not in seen]
-        seen.update(fresh)
-        waiting.extend(fresh)
-    return True
-
-
-def _folders(workspace: Workspace, folder: str, listing: Listing) -> list[str] | None:
-    """The folders right below ``folder``, links followed; None when a link leads outside or nowhere."""
-    found = [child(workspace.paths, folder, name) for name in listing.folders]
-    for name in listing.links:
-        node = workspace.look(child(workspace.paths, folder, name))
-        if node.kind is Kind.DIRECTORY:
-            found.append(node.real)
-        elif node.kind is not Kind.FILE:
-            return None
-    return found
-
-
-def _listing(folder: str, most: int, proven: Proven | None) -> Listing | None:
-    """What ``folder`` holds, read as far as one entry more than ``most``; None when git could see more than this."""
-    try:
-        known = None if proven is None else proven.listing(_stamp(os.lstat(folder)))
-        return known or _listed(folder, most, proven)
-    except FileNotFoundError:
-        return Listing()
-    except PermissionError:  # what may not be listed can still be passed by who knows the names
-        return None if os.access(folder, os.X_OK) else Listing()
-    except OSError:
-        return None
-
-
-def _listed(folder: str, most: int, proven: Proven | None) -> Listing:
+def _listed(folder: str, stamp: Stamp, most: int, proven: Proven | None) -> Listing:
+    """Raises OSError, also where ``folder`` is another one than that of ``stamp`` by now."""
     with _opened(folder) as opened:
-        if proven is None or isinstance(opened, str):
-            return _entries(opened, most)
-        stamp, now = _stamp(os.fstat(opened)), time.time_ns()
+        now = time.time_ns()
         listing = _entries(opened, most)
-        if listing.entries <= most:
+        if isinstance(opened, str):
+            return listing
+        if stamp_of(os.fstat(opened)) != stamp:
+            raise NotADirectoryError(folder)
+        if proven is not None and listing.entries <= most:
             proven.keep(stamp, listing, now)
         return listing
 
@@ -238,10 +287,6 @@ def _entries(folder: int | str, most: int) -> Listing:
             elif entry.is_dir(follow_symlinks=False):
                 folders.append(entry.name)
     return Listing(count, tuple(links), tuple(folders))
-
-
-def _stamp(facts: os.stat_result) -> Stamp:
-    return facts.st_dev, facts.st_ino, facts.st_mtime_ns, facts.st_ctime_ns
 
 
 def _weight(listing: Listing) -> int:

@@ -1,10 +1,9 @@
-"""What stands on this server's disk: names without following links, files and folders opened inside a fence."""
+"""What stands on this server's disk: names without following links, files and folders inside a fence."""
 
 from __future__ import annotations
 
 import os
 import stat
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from typing import TypeVar
 from app.core.facts import Content, Kind
 from app.core.footprint import FileMark, FolderMark, Stamp
 from app.workspaces.caches import Cache
+from app.workspaces.descent import OutsideError, Way, raise_if_too_many, way_within
 from app.workspaces.drives import Drives
 from app.workspaces.fence import Fence
 from app.workspaces.resolving import Entry, is_text, refused
@@ -30,14 +30,6 @@ MARK_BYTES = 600
 
 ABSENT = "absent"
 LINK = "link:"
-_OPENING = (
-    os.O_RDONLY
-    | getattr(os, "O_NONBLOCK", 0)
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_BINARY", 0)
-)
-
 
 Mark = TypeVar("Mark", FileMark, FolderMark)
 Entries = tuple[tuple[str, str], ...]
@@ -71,10 +63,15 @@ class Disk:
     """
 
     def __init__(
-        self, max_cache_bytes: int = 0, drives: Drives | None = None, wall: Callable[[], int] = time.time_ns
+        self,
+        max_cache_bytes: int = 0,
+        drives: Drives | None = None,
+        wall: Callable[[], int] = time.time_ns,
+        way: Callable[[Fence], Way] = way_within,
     ) -> None:
         self.drives = drives or Drives()
         self.wall = wall
+        self.way = way
         self._files: Cache[Identity, Held] = Cache(max_cache_bytes // 2, _held_bytes)
         self._listings: Cache[Identity, Listing] = Cache(max_cache_bytes // 4, _listing_bytes)
         self._file_marks: Cache[str, FileMark] = Cache(max_cache_bytes // 8, _file_mark_bytes)
@@ -85,40 +82,49 @@ class Disk:
         newest = max(stamp.modified, stamp.changed)
         return newest < taken - SETTLING_NANOSECONDS and self.drives.is_local(stamp.device, path)
 
-    def read(self, fence: Fence, real: str, limit: int) -> Held:
-        """The file at the real path ``real``, at most ``limit`` bytes of it."""
+    def entry(self, way: Way, path: str) -> tuple[Entry | None, os.stat_result | None]:
+        """What stands at ``path``, links not followed, and what the disk says of it, None when that cannot be told."""
         try:
-            opened = _opened(fence, real)
+            facts = way.facts(path)
+            if stat.S_ISLNK(facts.st_mode) and self._may_open(facts, path):
+                target = way.target(path)
+                return Entry(Kind.DANGLING, target=target if is_text(target) else ""), facts
         except PermissionError:
-            return Held(refused(Kind.UNREADABLE))
-        except OSError as error:
-            gone = isinstance(error, (FileNotFoundError, NotADirectoryError))
-            return Held(refused(Kind.MISSING if gone else Kind.UNREADABLE))
-        if opened is None:
+            return Entry(Kind.UNREADABLE), None
+        except (OSError, ValueError):  # gone, too long, or holding a NUL
+            return None, None
+        kind = self._kind(facts, path)
+        return Entry(kind, facts.st_size if kind is Kind.FILE else 0), facts
+
+    def access(self, way: Way, folder: str) -> Kind:
+        """Kind.DIRECTORY for a folder whose names may be read, else Kind.UNREADABLE."""
+        try:
+            return Kind.DIRECTORY if way.may_list(folder) else Kind.UNREADABLE
+        except OSError:
+            return Kind.UNREADABLE
+
+    def read(self, way: Way, real: str, limit: int) -> Held:
+        """The file at the real path ``real``, at most ``limit`` bytes of it."""
+        if not way.fence.holds(real):
             return Held(refused(Kind.OUTSIDE))
         try:
-            return self._read(opened, real, limit)
+            return self._read(way, real, limit)
+        except OutsideError:
+            return Held(refused(Kind.OUTSIDE))
+        except (FileNotFoundError, NotADirectoryError):
+            return Held(refused(Kind.MISSING))
         except OSError:
             return Held(refused(Kind.UNREADABLE))
-        finally:
-            os.close(opened)
 
-    def names(self, fence: Fence, real: str) -> tuple[str, ...]:
+    def names(self, way: Way, real: str) -> tuple[str, ...]:
         """The names in the folder at the real path ``real``, sorted; empty when it cannot be read."""
-        try:
-            if os.scandir not in os.supports_fd:
-                return _names_in(real)
-            opened = _opened(fence, real)
-        except OSError:
-            return ()
-        if opened is None:
+        if not way.fence.holds(real):
             return ()
         try:
-            return self._names(opened, real)
-        except OSError:
+            return self._names(way, real)
+        except OSError as error:
+            raise_if_too_many(error)
             return ()
-        finally:
-            os.close(opened)
 
     def file_mark(self, path: str, held: Held, taken: int) -> FileMark:
         """The file at ``path``, which was read as ``held`` at ``taken`` or later."""
@@ -139,36 +145,73 @@ class Disk:
         settled = stamp is not None and self.is_settled(stamp, path, taken)
         return _one(self._folder_marks, FolderMark(path, stamp, settled, entries, names))
 
-    def _read(self, opened: int, real: str, limit: int) -> Held:
+    def _may_open(self, facts: os.stat_result, path: str) -> bool:
+        return not self.drives.is_pseudo(facts.st_dev, path)
+
+    def _kind(self, facts: os.stat_result, path: str) -> Kind:
+        """Of what is no link."""
+        if not self._may_open(facts, path):
+            return Kind.SPECIAL
+        if stat.S_ISDIR(facts.st_mode):
+            return Kind.DIRECTORY
+        return Kind.FILE if stat.S_ISREG(facts.st_mode) else Kind.SPECIAL
+
+    def _read(self, way: Way, real: str, limit: int) -> Held:
         taken = self.wall()
-        facts = os.fstat(opened)
-        if not stat.S_ISREG(facts.st_mode):
-            return Held(refused(Kind.DIRECTORY if stat.S_ISDIR(facts.st_mode) else Kind.SPECIAL))
+        known = self._unopened(way.facts(real), real, limit, taken)
+        if known is not None:
+            return known
+        opened = way.file(real)
+        try:
+            facts = os.fstat(opened)
+            return self._unopened(facts, real, limit, taken) or self._opened(opened, facts, real, limit, taken)
+        finally:
+            os.close(opened)
+
+    def _unopened(self, facts: os.stat_result, real: str, limit: int, taken: int) -> Held | None:
+        """What is known of a file without reading it."""
+        kind = self._kind(facts, real)
+        if kind is not Kind.FILE:
+            return Held(refused(kind))
         stamp = stamp_of(facts)
         if stamp.size > limit:
             return Held(Content(None, "budget"), stamp)
-        if not self.is_settled(stamp, real, taken):
-            return _read(opened, stamp, limit)
         kept = self._files.get(stamp[:2])
-        return kept if kept is not None and kept.stamp == stamp else self._kept(opened, stamp, limit)
+        return kept if kept is not None and kept.stamp == stamp and self.is_settled(stamp, real, taken) else None
 
-    def _kept(self, opened: int, stamp: Stamp, limit: int) -> Held:
+    def _opened(self, opened: int, facts: os.stat_result, real: str, limit: int, taken: int) -> Held:
+        stamp = stamp_of(facts)
+        is_settled = self.is_settled(stamp, real, taken)
         held = _read(opened, stamp, limit)
-        if stamp_of(os.fstat(opened)) == stamp and held.content.data is not None:
+        if is_settled and held.content.data is not None and stamp_of(os.fstat(opened)) == stamp:
             held = replace(held, sha256=_digest(held.content.data))
             self._files.put(stamp[:2], held)
         return held
 
-    def _names(self, opened: int, real: str) -> tuple[str, ...]:
+    def _names(self, way: Way, real: str) -> tuple[str, ...]:
         taken = self.wall()
-        stamp = stamp_of(os.fstat(opened))
-        if not self.is_settled(stamp, real, taken):
-            return _names_in(opened)
-        kept = self._listings.get(stamp[:2])
-        if kept is not None and kept.stamp == stamp:
+        facts = way.facts(real)
+        if self._kind(facts, real) is not Kind.DIRECTORY:
+            return ()
+        kept = self._listings.get((facts.st_dev, facts.st_ino))
+        if kept is not None and kept.stamp == stamp_of(facts) and self.is_settled(kept.stamp, real, taken):
             return kept.names
+        opened = way.listing(real)
+        if isinstance(opened, str):
+            return _names_in(opened)
+        try:
+            return self._listed(opened, real, taken)
+        finally:
+            os.close(opened)
+
+    def _listed(self, opened: int, real: str, taken: int) -> tuple[str, ...]:
+        facts = os.fstat(opened)
+        if self._kind(facts, real) is not Kind.DIRECTORY:
+            return ()
+        stamp = stamp_of(facts)
+        is_settled = self.is_settled(stamp, real, taken)
         names = _names_in(opened)
-        if stamp_of(os.fstat(opened)) == stamp:
+        if is_settled and stamp_of(os.fstat(opened)) == stamp:
             self._listings.put(stamp[:2], Listing(names, stamp))
         return names
 
@@ -177,44 +220,11 @@ def stamp_of(facts: os.stat_result) -> Stamp:
     return Stamp(facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
 
 
-def entry_at(path: str) -> tuple[Entry | None, os.stat_result | None]:
-    """What stands at ``path``, links not followed, and what the disk says of it, None when that cannot be told."""
-    try:
-        facts = os.lstat(path)
-        if stat.S_ISLNK(facts.st_mode):
-            target = os.readlink(path)  # noqa: PTH115 - text
-            return Entry(Kind.DANGLING, target=target if is_text(target) else ""), facts
-    except PermissionError:
-        return Entry(Kind.UNREADABLE), None
-    except (OSError, ValueError):  # gone, too long, or holding a NUL
-        return None, None
-    if stat.S_ISDIR(facts.st_mode):
-        return Entry(Kind.DIRECTORY), facts
-    return Entry(Kind.FILE, facts.st_size) if stat.S_ISREG(facts.st_mode) else Entry(Kind.SPECIAL), facts
-
-
 def word_for(entry: Entry | None) -> str:
     """``entry`` as a FolderMark has it."""
     if entry is None:
         return ABSENT
     return entry.kind.value if entry.target is None else LINK + entry.target
-
-
-def access_to(folder: str) -> Kind:
-    """Kind.DIRECTORY for a folder whose names may be read, else Kind.UNREADABLE."""
-    return Kind.DIRECTORY if os.access(folder, os.R_OK | os.X_OK) else Kind.UNREADABLE
-
-
-def _opened(fence: Fence, real: str) -> int | None:
-    """A descriptor for the caller to close; None when a link was put in the way since, and led outside."""
-    opened = os.open(real, _OPENING)
-    is_inside = False
-    try:
-        is_inside = fence.holds(_place(opened, real))
-    finally:
-        if not is_inside:
-            os.close(opened)
-    return opened if is_inside else None
 
 
 def _read(opened: int, stamp: Stamp, limit: int) -> Held:
@@ -265,9 +275,3 @@ def _names_in(folder: str | int) -> tuple[str, ...]:
 def _as_text(name: str) -> str:
     """The name with U+FFFD for bytes that are not UTF-8, so that it can be told; it leads to nothing."""
     return name if is_text(name) else os.fsencode(name).decode("utf-8", "replace")
-
-
-def _place(opened: int, real: str) -> str:
-    """Where an open file really is; elsewhere than on Linux, where its path leads by now."""
-    of_descriptor = f"/proc/self/fd/{opened}"
-    return os.readlink(of_descriptor) if sys.platform == "linux" else os.path.realpath(real)  # noqa: PTH115 - text

@@ -14,11 +14,13 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TypeVar
 
 from app.core.footprint import Change, FileMark, FolderMark, Footprint
-from app.workspaces.disk import ABSENT, Disk, access_to, entry_at, word_for
+from app.workspaces.descent import Way
+from app.workspaces.disk import ABSENT, Disk, word_for
 from app.workspaces.fence import SERVER_PATHS, Fence
 from app.workspaces.resolving import child
 
@@ -35,47 +37,26 @@ _GONE = "not_found"
 class Footprints:
     """Compares footprints with the disk as it is. ``max_file_bytes`` as in the workspaces that left them."""
 
-    fence: Fence
     max_file_bytes: int
     disk: Disk
 
-    def renewed(self, footprint: Footprint) -> Footprint | None:
+    def renewed(self, footprint: Footprint, fence: Fence) -> Footprint | None:
         """None when an answer made of it could be another now, else the footprint to keep: the same where it can be."""
         folders = _doubtful(footprint.folders)
         files = _doubtful(footprint.files)
         if not folders and not files:
             return footprint
-        taken = self.disk.wall()
-        new_folders = {mark.path: self._folder_now(mark, taken) for mark in folders}
-        if any(_answers(mark) != _answers(new_folders[mark.path]) for mark in folders):
-            return None
-        new_files = {mark.path: self._file_now(mark, taken) for mark in files}
-        if any(_answer(mark) != _answer(new_files[mark.path]) for mark in files):
-            return None
-        return Footprint(
-            tuple(new_files.get(mark.path, mark) for mark in footprint.files),
-            tuple(new_folders.get(mark.path, mark) for mark in footprint.folders),
-        )
+        with closing(self.disk.way(fence)) as way:
+            return self._renewed(footprint, folders, files, way)
 
-    def changes(self, footprint: Footprint) -> tuple[tuple[Change, ...], Footprint]:
+    def changes(self, footprint: Footprint, fence: Fence) -> tuple[tuple[Change, ...], Footprint]:
         """The paths inside the fence that are not as they were, sorted, and the footprint as of now."""
         if not _doubtful(footprint.folders) and not _doubtful(footprint.files):
             return (), footprint
-        taken = self.disk.wall()
-        moved: set[str] = set()
-        folders = tuple(self._folder_in_place(mark, taken, moved) for mark in footprint.folders)
-        files = tuple(
-            _file_gone(mark) if SERVER_PATHS.parent(mark.path) in moved else self._file_now(mark, taken)
-            for mark in footprint.files
-        )
-        found: dict[str, str] = {}
-        for before, now in zip(footprint.folders, folders, strict=True):
-            found.update(_changes_in(before, now))
-        for old, new in zip(footprint.files, files, strict=True):
-            if _answer(old) != _answer(new):
-                found.setdefault(old.path, _kind(was=old.problem != _GONE, is_=new.problem != _GONE))
-        told = tuple(Change(path, found[path]) for path in sorted(found) if self._may_tell(path))
-        return told, Footprint(files, folders)
+        with closing(self.disk.way(fence)) as way:
+            now = self._now(footprint, way)
+        found = _found(footprint, now)
+        return tuple(Change(path, found[path]) for path in sorted(found) if fence.may_tell(path)), now
 
     def is_local(self, footprint: Footprint) -> bool:
         """Whether all of it is on drives of this machine, so that looking at it takes microseconds."""
@@ -88,31 +69,48 @@ class Footprints:
         few = len(footprint.files) + len(footprint.folders) <= MOST_QUICK
         return few and footprint.settled and self.is_local(footprint)
 
-    def _may_tell(self, path: str) -> bool:
-        return self.fence.holds(path) or self.fence.is_above(path)
+    def _renewed(
+        self, footprint: Footprint, folders: list[FolderMark], files: list[FileMark], way: Way
+    ) -> Footprint | None:
+        taken = self.disk.wall()
+        new_folders = {mark.path: self._folder_now(mark, way, taken) for mark in folders}
+        if any(_answers(mark) != _answers(new_folders[mark.path]) for mark in folders):
+            return None
+        new_files = {mark.path: self._file_now(mark, way, taken) for mark in files}
+        if any(_answer(mark) != _answer(new_files[mark.path]) for mark in files):
+            return None
+        return Footprint(
+            tuple(new_files.get(mark.path, mark) for mark in footprint.files),
+            tuple(new_folders.get(mark.path, mark) for mark in footprint.folders),
+        )
 
-    def _file_now(self, mark: FileMark, taken: int) -> FileMark:
-        facts = _facts(mark.path)
+    def _now(self, footprint: Footprint, way: Way) -> Footprint:
+        taken = self.disk.wall()
+        folders = tuple(self._folder_now(mark, way, taken) for mark in footprint.folders)
+        return Footprint(tuple(self._file_now(mark, way, taken) for mark in footprint.files), folders)
+
+    def _file_now(self, mark: FileMark, way: Way, taken: int) -> FileMark:
         was_read = mark.sha256 is not None or mark.problem is not None
-        if not was_read and facts is not None and stat.S_ISREG(facts.st_mode):
+        facts = None if was_read else self._facts(way, mark.path)
+        if facts is not None and stat.S_ISREG(facts.st_mode) and way.fence.holds(mark.path):
             return self.disk.size_mark(mark.path, facts, taken)
-        return self.disk.file_mark(mark.path, self.disk.read(self.fence, mark.path, self.max_file_bytes), taken)
+        return self.disk.file_mark(mark.path, self.disk.read(way, mark.path, self.max_file_bytes), taken)
 
-    def _folder_now(self, mark: FolderMark, taken: int) -> FolderMark:
-        facts = _facts(mark.path)
-        entries = tuple((name, _word(mark.path, name)) for name, _ in mark.entries)
-        names = None if mark.names is None else self.disk.names(self.fence, mark.path)
+    def _folder_now(self, mark: FolderMark, way: Way, taken: int) -> FolderMark:
+        facts = self._facts(way, mark.path)
+        if facts is not None and not stat.S_ISDIR(facts.st_mode):
+            facts = None
+        entries = tuple((name, self._word(way, mark.path, name)) for name, _ in mark.entries)
+        names = None if mark.names is None else self.disk.names(way, mark.path)
         return self.disk.folder_mark(mark.path, facts, taken, entries, names)
 
-    def _folder_in_place(self, mark: FolderMark, taken: int, moved: set[str]) -> FolderMark:
-        """``moved``: folders that are no longer real ones, so that nothing stands in them. More are added."""
-        facts = _facts(mark.path)
-        is_link = facts is not None and stat.S_ISLNK(facts.st_mode)
-        if not is_link and SERVER_PATHS.parent(mark.path) not in moved:
-            return self._folder_now(mark, taken)
-        moved.add(mark.path)
-        entries = tuple((name, ABSENT) for name, _ in mark.entries)
-        return FolderMark(mark.path, None, settled=False, entries=entries, names=None if mark.names is None else ())
+    def _facts(self, way: Way, path: str) -> os.stat_result | None:
+        return self.disk.entry(way, path)[1]
+
+    def _word(self, way: Way, folder: str, name: str) -> str:
+        if name == _ITSELF:
+            return self.disk.access(way, folder).value
+        return word_for(self.disk.entry(way, child(SERVER_PATHS, folder, name))[0])
 
 
 def _doubtful(marks: tuple[Mark, ...]) -> list[Mark]:
@@ -131,23 +129,6 @@ def _doubtful(marks: tuple[Mark, ...]) -> list[Mark]:
     return doubtful
 
 
-def _facts(path: str) -> os.stat_result | None:
-    try:
-        return os.lstat(path)
-    except OSError:
-        return None
-
-
-def _word(folder: str, name: str) -> str:
-    if name == _ITSELF:
-        return access_to(folder).value
-    return word_for(entry_at(child(SERVER_PATHS, folder, name))[0])
-
-
-def _file_gone(mark: FileMark) -> FileMark:
-    return FileMark(mark.path, None, settled=False, sha256=None, problem=_GONE)
-
-
 def _answers(mark: FolderMark) -> object:
     return mark.entries, mark.names
 
@@ -156,6 +137,17 @@ def _answer(mark: FileMark) -> object:
     if mark.sha256 is not None or mark.problem is not None:
         return mark.sha256, mark.problem
     return mark.stamp and mark.stamp.size
+
+
+def _found(before: Footprint, now: Footprint) -> dict[str, str]:
+    """The kind of each change, by its path."""
+    found: dict[str, str] = {}
+    for one, other in zip(before.folders, now.folders, strict=True):
+        found.update(_changes_in(one, other))
+    for old, new in zip(before.files, now.files, strict=True):
+        if _answer(old) != _answer(new):
+            found.setdefault(old.path, _kind(was=old.problem != _GONE, is_=new.problem != _GONE))
+    return found
 
 
 def _changes_in(before: FolderMark, now: FolderMark) -> Iterator[tuple[str, str]]:

@@ -4,17 +4,35 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from app.core.facts import Content, GitFacts, GitRoots, Kind, Node
 from app.core.footprint import FileMark, FolderMark, Footprint
 from app.core.paths import Paths
 from app.workspaces.containment import shown
-from app.workspaces.disk import Disk, Held, access_to, entry_at, word_for
+from app.workspaces.descent import Way
+from app.workspaces.disk import Disk, Held, word_for
 from app.workspaces.fence import Fence
 from app.workspaces.program import GitProgram
 from app.workspaces.repository import find_repository
 from app.workspaces.resolving import Entry, Resolver, is_text, refused
+
+
+class _Seen:
+    """What stood where, each asked for once. Knows nothing of its workspace, so that both end with the request."""
+
+    def __init__(self, disk: Disk, way: Way) -> None:
+        self._disk = disk
+        self._way = way
+        self.entries: dict[str, tuple[Entry | None, os.stat_result | None]] = {}
+
+    def entry(self, path: str) -> Entry | None:
+        if not is_text(path):
+            return None
+        known = self.entries.get(path)
+        if known is None:
+            known = self.entries[path] = self._disk.entry(self._way, path)
+        return known[0]
 
 
 class LocalWorkspace:
@@ -32,9 +50,10 @@ class LocalWorkspace:
         self._limit = max_file_bytes
         self._program = git
         self._disk = disk or Disk()
-        self._resolver = Resolver(paths, self._entry, self._may_tell)
+        self._way = self._disk.way(fence)
+        self._seen = _Seen(self._disk, self._way)
+        self._resolver = Resolver(paths, self._seen.entry, fence.may_tell)
         self._taken = self._disk.wall()
-        self._entries: dict[str, tuple[Entry | None, os.stat_result | None]] = {}
         self._accesses: dict[str, Kind] = {}
         self._listings: dict[str, tuple[str, ...]] = {}
         self._files: dict[str, Held] = {}
@@ -56,7 +75,7 @@ class LocalWorkspace:
             return refused(node.kind)
         held = self._files.get(node.real)
         if held is None:
-            held = self._files[node.real] = self._disk.read(self._fence, node.real, self._limit)
+            held = self._files[node.real] = self._disk.read(self._way, node.real, self._limit)
         return held.content
 
     def names(self, path: str) -> tuple[str, ...]:
@@ -65,7 +84,7 @@ class LocalWorkspace:
             return ()
         names = self._listings.get(node.real)
         if names is None:
-            names = self._listings[node.real] = self._disk.names(self._fence, node.real)
+            names = self._listings[node.real] = self._disk.names(self._way, node.real)
         return names
 
     def roots(self, cwd: str) -> GitRoots | None:
@@ -81,13 +100,14 @@ class LocalWorkspace:
 
     @contextmanager
     def asking_git(self, cwd: str) -> Iterator[Callable[[], GitFacts | None]]:
-        apart = LocalWorkspace(self._fence, self.paths, self._limit, self._program, self._disk)
-        repository = find_repository(apart, cwd)
-        parts = shown(apart, repository, self._program.proven) if repository else None
+        with closing(LocalWorkspace(self._fence, self.paths, self._limit, self._program, self._disk)) as apart:
+            repository = find_repository(apart, cwd)
+            parts = shown(apart, repository, self._program.proven) if repository else None
+            real = apart.look(cwd).real
         if repository is None or parts is None:
             yield lambda: GitFacts(roots=repository.roots) if repository else None
             return
-        with self._program.asking(parts, apart.look(cwd).real) as told:
+        with self._program.asking(parts, real) as told:
             yield told
 
     def footprint(self) -> Footprint:
@@ -98,27 +118,19 @@ class LocalWorkspace:
         )
 
     def close(self) -> None:
-        pass
-
-    def _may_tell(self, real: str) -> bool:
-        return self._fence.holds(real) or self._fence.is_above(real)
-
-    def _entry(self, path: str) -> Entry | None:
-        if not is_text(path):
-            return None
-        known = self._entries.get(path)
-        if known is None:
-            known = self._entries[path] = entry_at(path)
-        return known[0]
+        self._way.close()
 
     def _access(self, folder: str) -> Kind:
-        return self._accesses.setdefault(folder, access_to(folder))
+        known = self._accesses.get(folder)
+        if known is None:
+            known = self._accesses[folder] = self._disk.access(self._way, folder)
+        return known
 
     def _found(self) -> dict[str, list[tuple[str, str]]]:
         """What stood under which name, by folder."""
         separator = self.paths.separator
         beginnings: dict[str, list[tuple[str, str]]] = {}
-        for path, (entry, _) in self._entries.items():
+        for path, (entry, _) in self._seen.entries.items():
             at = path.rfind(separator) + 1
             if at < len(path):
                 beginnings.setdefault(path[:at], []).append((path[at:], word_for(entry)))
@@ -130,11 +142,11 @@ class LocalWorkspace:
         return found
 
     def _folder_mark(self, path: str, found: list[tuple[str, str]]) -> FolderMark:
-        facts = self._entries.get(path, (None, None))[1]
+        facts = self._seen.entries.get(path, (None, None))[1]
         return self._disk.folder_mark(path, facts, self._taken, tuple(sorted(found)), self._listings.get(path))
 
     def _size_marks(self) -> Iterator[FileMark]:
         for path in self._sized.difference(self._files):
-            facts = self._entries[path][1]
+            facts = self._seen.entries[path][1]
             if facts is not None:
                 yield self._disk.size_mark(path, facts, self._taken)

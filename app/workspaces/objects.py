@@ -89,7 +89,7 @@ class Objects:
 
     def _ask(self, command: str, name: str) -> Described | None:
         if self._process is None:
-            self._process = self._program.start(self._folder, _BATCH, self._folder.path, stdin=subprocess.PIPE)
+            self._process = self._program.start(self._folder, _BATCH, stdin=subprocess.PIPE)
         try:
             os.write(_descriptor(self._process.stdin), f"{command} {name}\n".encode())
         except OSError as error:

@@ -95,12 +95,16 @@ def _open_inline(source: InlineSource, ground: Ground) -> Opened:
 def _open_local(source: LocalSource, ground: Ground) -> Opened:
     _require_absolute(source.cwd, absolute=SERVER_PATHS.is_absolute(source.cwd))
     workspace = LocalWorkspace(ground.fence, SERVER_PATHS, ground.max_file_bytes, ground.program, ground.disk)
-    if workspace.look(source.cwd).kind is not Kind.DIRECTORY:
-        raise WorkspaceNotFound(
-            f"There is no folder {source.cwd} that this service may read. "
-            "Give a folder inside the service's roots (STRATA_ROOTS) as cwd."
-        )
-    return _overlaid(workspace, source.files, source.cwd, ground)
+    with ExitStack() as on_failure:
+        on_failure.callback(workspace.close)
+        if workspace.look(source.cwd).kind is not Kind.DIRECTORY:
+            raise WorkspaceNotFound(
+                f"There is no folder {source.cwd} that this service may read. "
+                "Give a folder inside the service's roots (STRATA_ROOTS) as cwd."
+            )
+        opened = _overlaid(workspace, source.files, source.cwd, ground)
+        on_failure.pop_all()
+    return opened
 
 
 def _open_commit(source: CommitSource, ground: Ground) -> Opened:

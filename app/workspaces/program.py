@@ -10,15 +10,19 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 
 from app.core.facts import GitFacts
 from app.errors import GitUnavailable
 from app.workspaces.collecting import Output, collect, stop
+from app.workspaces.configuration import NO, settings_in
 from app.workspaces.containment import Proven, Shown
+from app.workspaces.fence import SERVER_PATHS
 from app.workspaces.git_folder import GitFolder, git_folder
+from app.workspaces.nested import Nested
 from app.workspaces.repository import BRANCHES, REMOTE_BRANCHES, REMOTE_HEAD, USUAL_BRANCHES, Branches
+from app.workspaces.status import changes_in, written
 
 Setting = tuple[str, str]
 Query = tuple[str, ...]
@@ -41,7 +45,7 @@ SETTINGS: tuple[Setting, ...] = (
     ("i18n.logOutputEncoding", "UTF-8"),
 )
 BRANCH: Query = ("symbolic-ref", "--short", "-q", "HEAD")
-STATUS: Query = ("status", "--short", "--ignore-submodules=all")
+STATUS: Query = ("status", "--short", "-z", "--ignore-submodules=all")
 REFS: Query = (
     "for-each-ref",
     "--format=%(refname) %(symref)",
@@ -49,6 +53,9 @@ REFS: Query = (
     *(BRANCHES + name for name in USUAL_BRANCHES),
     *(REMOTE_BRANCHES + name for name in USUAL_BRANCHES),
 )
+TRIES = 3
+"""How often a repository that moves is looked at again."""
+
 NAMES: dict[str, Query] = {"branch": BRANCH, "refs": REFS}
 
 
@@ -61,6 +68,10 @@ def user_of(folder: GitFolder) -> dict[str, Query]:
     if folder.user_config is None:
         return {}
     return {"user": ("config", "--no-includes", "--file", folder.user_config, "user.name")}
+
+
+def _never() -> None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +92,34 @@ class GitProgram:
             return told()
 
     @contextmanager
-    def asking(self, shown: Shown, cwd: str) -> Iterator[Callable[[], GitFacts]]:
-        """As `snapshot`, begun on entering; what is given waits for the answers. No process is left on leaving."""
+    def asking(
+        self, shown: Shown, cwd: str, again: Callable[[], Shown | None] = _never
+    ) -> Iterator[Callable[[], GitFacts]]:
+        """As `snapshot`, begun on entering; what is given waits for the answers. No process is left on leaving.
+
+        ``again`` looks at the same repository anew, where it moved while git read it. An answer from then is not told.
+        """
+        deadline = time.monotonic() + self.timeout_seconds
+        with ExitStack() as begun:
+            first = begun.enter_context(self._begun(shown, cwd, deadline))
+
+            def told() -> GitFacts:
+                facts, seen = first(), shown
+                for _ in range(TRIES):
+                    if seen.standing.still():
+                        return facts
+                    begun.close()
+                    moved = again()
+                    if moved is None:
+                        break
+                    seen = moved
+                    facts = begun.enter_context(self._begun(seen, cwd, deadline))()
+                return GitFacts(roots=shown.repository.roots)
+
+            yield told
+
+    @contextmanager
+    def _begun(self, shown: Shown, cwd: str, deadline: float) -> Iterator[Callable[[], GitFacts]]:
         nothing = GitFacts(roots=shown.repository.roots)
         try:
             folder = self.open(shown)
@@ -90,10 +127,10 @@ class GitProgram:
             yield lambda: nothing
             return
         with closing(folder):
-            deadline, queries = time.monotonic() + self.timeout_seconds, _queries(folder, shown.branches)
+            queries = _queries(folder, shown.branches)
             running: list[subprocess.Popen[bytes]] = []
             try:
-                running = self._start_all(folder, tuple(queries.values()), cwd)
+                running = self._start_all(folder, tuple(queries.values()))
             except GitUnavailable:
                 queries = {}
 
@@ -102,7 +139,7 @@ class GitProgram:
                     return nothing
                 outputs = collect(running, deadline, self.output_limit_bytes)
                 found = dict(zip(queries, outputs, strict=True))
-                return replace(self._told(folder, found, cwd, deadline, shown.branches), roots=nothing.roots)
+                return replace(self._told(folder, found, shown, cwd, deadline), roots=nothing.roots)
 
             try:
                 yield told
@@ -121,23 +158,22 @@ class GitProgram:
 
     def ask(self, folder: GitFolder, queries: Mapping[str, Query]) -> dict[str, Output]:
         """The answers to ``queries``, asked together. Raises GitUnavailable when one is missing at the deadline."""
-        outputs = self._answers(folder, queries, folder.path, time.monotonic() + self.timeout_seconds)
+        outputs = self._answers(folder, queries, time.monotonic() + self.timeout_seconds)
         answered = {name: output for name, output in outputs.items() if output is not None}
         if len(answered) < len(outputs):
             raise GitUnavailable(f"git did not answer within {self.timeout_seconds:g} seconds. Try again later.")
         return answered
 
-    def start(
-        self, folder: GitFolder, query: Query, cwd: str, *, stdin: int = subprocess.DEVNULL
-    ) -> subprocess.Popen[bytes]:
+    def start(self, folder: GitFolder, query: Query, *, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
         """One git process, its standard output a pipe. Raises GitUnavailable when it cannot be started."""
         command = [self.executable, "--no-pager", *query]
         try:
             return subprocess.Popen(
                 command,
                 bufsize=0,
-                cwd=cwd,
+                cwd=folder.start,
                 env=_environment(folder),
+                pass_fds=folder.held.descriptors,
                 stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -147,27 +183,26 @@ class GitProgram:
             raise GitUnavailable("The git program cannot be started here. Install git 2.36 or later.") from error
 
     def _told(
-        self, folder: GitFolder, told: dict[str, Output | None], cwd: str, deadline: float, branches: Branches | None
+        self, folder: GitFolder, told: dict[str, Output | None], shown: Shown, cwd: str, deadline: float
     ) -> GitFacts:
+        branches = shown.branches
         if branches is not None and all(text_of(told.get(name)) is None for name in ("log", "status")):
             try:  # git may not want to know this repository at all
-                told |= self._answers(folder, NAMES, cwd, deadline)
+                told |= self._answers(folder, NAMES, deadline)
             except GitUnavailable:
                 return GitFacts()
             branches = None
-        return _facts(told, branches or _branches_in(told))
+        return _facts(told, branches or _branches_in(told), _status(told.get("status"), folder, shown, cwd))
 
-    def _answers(
-        self, folder: GitFolder, queries: Mapping[str, Query], cwd: str, deadline: float
-    ) -> dict[str, Output | None]:
-        running = self._start_all(folder, tuple(queries.values()), cwd)
+    def _answers(self, folder: GitFolder, queries: Mapping[str, Query], deadline: float) -> dict[str, Output | None]:
+        running = self._start_all(folder, tuple(queries.values()))
         return dict(zip(queries, collect(running, deadline, self.output_limit_bytes), strict=True))
 
-    def _start_all(self, folder: GitFolder, queries: Sequence[Query], cwd: str) -> list[subprocess.Popen[bytes]]:
+    def _start_all(self, folder: GitFolder, queries: Sequence[Query]) -> list[subprocess.Popen[bytes]]:
         running: list[subprocess.Popen[bytes]] = []
         try:
             for query in queries:
-                running.append(self.start(folder, query, cwd))  # noqa: PERF401 - kept for stop
+                running.append(self.start(folder, query))  # noqa: PERF401 - kept for stop
         except GitUnavailable:
             for process in running:
                 stop(process)
@@ -184,12 +219,23 @@ def _branches_in(told: Mapping[str, Output | None]) -> Branches:
     return Branches(text_of(told["branch"]) or None, default_among(lines_of(told["refs"])))
 
 
-def _facts(told: Mapping[str, Output | None], branches: Branches) -> GitFacts:
+def _status(output: Output | None, folder: GitFolder, shown: Shown, cwd: str) -> str | None:
+    """The short status as seen from ``cwd``. A cut one ends with its last whole change."""
+    if folder.toplevel is None or output is None or output.status not in (0, None):
+        return None
+    nested = Nested(shown.workspace, folder.toplevel)
+    changes = (change for change in changes_in(os.fsdecode(output.data)) if not nested.hides(change))
+    is_relative = dict(settings_in(shown.config)).get("status.relativepaths") not in NO
+    here = SERVER_PATHS.relative(cwd, folder.toplevel) if is_relative else None
+    return os.fsencode(written(changes, here or "")).decode("utf-8", "replace")
+
+
+def _facts(told: Mapping[str, Output | None], branches: Branches, status: str | None) -> GitFacts:
     log = lines_of(told["log"])
     return GitFacts(
         branch=branches.current or detached(log),
         default_branch=branches.default or branches.current,
-        status=text_of(told.get("status")),
+        status=status,
         log=log,
         user=text_of(told.get("user")) or None,
     )
@@ -216,7 +262,7 @@ def _environment(folder: GitFolder) -> dict[str, str]:
     if "SYSTEMROOT" in os.environ:
         environment["SYSTEMROOT"] = os.environ["SYSTEMROOT"]
     if folder.toplevel is not None:
-        environment["GIT_WORK_TREE"] = folder.toplevel
+        environment["GIT_WORK_TREE"] = "."
     for number, (key, value) in enumerate(SETTINGS):
         environment[f"GIT_CONFIG_KEY_{number}"] = key
         environment[f"GIT_CONFIG_VALUE_{number}"] = value

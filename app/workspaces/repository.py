@@ -6,11 +6,12 @@ import re
 from dataclasses import dataclass
 
 from app.core.facts import GitRoots, Kind
+from app.workspaces.carried import carried
 from app.workspaces.configuration import SIZE_LIMIT_BYTES, YES, settings_in, uses_worktree_config
 from app.workspaces.socket import Workspace
 
 _STORE = ("objects", "refs")
-_POINTER = b"gitdir: "
+POINTER = b"gitdir: "
 _POINTER_LIMIT_BYTES = 4_096
 _DELETE = 0x7F
 BRANCHES = "refs/heads/"
@@ -60,15 +61,15 @@ class _UnclearError(Exception):
 
 def find_repository(workspace: Workspace, cwd: str) -> Repository | None:
     """The repository whose checkout holds ``cwd``; None when there is none, it is broken, or a part is outside."""
-    folder = workspace.look(cwd).real
+    real = folder = workspace.look(cwd).real
     while True:
         found = workspace.look(workspace.paths.join(folder, ".git"))
         if found.kind is Kind.FILE:
-            return _linked(workspace, folder, found.real)
+            return _linked(workspace, folder, found.real, real)
         if found.kind in (Kind.OUTSIDE, Kind.UNREADABLE):
             return None
         if found.kind is Kind.DIRECTORY and _is_git_dir(workspace, found.real):
-            return _described(workspace, found.real, found.real, folder)
+            return _described(workspace, found.real, found.real, (folder, real))
         if workspace.paths.is_root(folder):
             return None
         folder = workspace.paths.parent(folder)
@@ -145,20 +146,20 @@ def _is_folder_itself(workspace: Workspace, folder: str, base: str) -> bool:
     return node.kind is Kind.DIRECTORY and node.real == folder
 
 
-def _linked(workspace: Workspace, folder: str, file: str) -> Repository | None:
+def _linked(workspace: Workspace, folder: str, file: str, cwd: str) -> Repository | None:
     """The repository that a ``.git`` file points to: a linked worktree's or a submodule's."""
     data = workspace.read(file).data
-    if data is None or not data.startswith(_POINTER):
+    if data is None or not data.startswith(POINTER):
         return None
-    git_dir = _pointed_to(workspace, folder, data.removeprefix(_POINTER))
+    git_dir = _pointed_to(workspace, folder, data.removeprefix(POINTER))
     if git_dir is None or not _is_git_dir(workspace, git_dir):
         return None
     pointer = workspace.look(workspace.paths.join(git_dir, "commondir"))
     if pointer.kind is Kind.MISSING:
-        return _described(workspace, git_dir, git_dir, folder)
+        return _described(workspace, git_dir, git_dir, (folder, cwd))
     data = workspace.read(pointer.real).data
     common = None if data is None else _pointed_to(workspace, git_dir, data)
-    return None if common is None else _described(workspace, git_dir, common, folder)
+    return None if common is None else _described(workspace, git_dir, common, (folder, cwd))
 
 
 def _pointed_to(workspace: Workspace, base: str, line: bytes) -> str | None:
@@ -168,22 +169,23 @@ def _pointed_to(workspace: Workspace, base: str, line: bytes) -> str | None:
     return node.real if node is not None and node.kind is Kind.DIRECTORY else None
 
 
-def _described(workspace: Workspace, git_dir: str, common_dir: str, toplevel: str | None) -> Repository:
-    paths = workspace.paths
+def _described(workspace: Workspace, git_dir: str, common_dir: str, checkout: tuple[str, str] | None) -> Repository:
+    """``checkout``: its folder, and the one in it that is asked about."""
+    if checkout is None:
+        return Repository(git_dir, common_dir, None)
+    paths, (toplevel, cwd) = workspace.paths, checkout
     main = None
     if git_dir != common_dir:
         main = paths.parent(common_dir) if paths.name(common_dir) == ".git" else common_dir
-    roots = toplevel and GitRoots(toplevel, main, _is_bare(workspace, common_dir))
-    return Repository(git_dir, common_dir, roots or None)
+    config = config_text(workspace, common_dir, common_dir) or ""
+    bare = dict(settings_in(config)).get("core.bare") in YES
+    roots = GitRoots(toplevel, main, bare, carried(workspace, git_dir, config, toplevel, cwd))
+    return Repository(git_dir, common_dir, roots)
 
 
 def _is_git_dir(workspace: Workspace, folder: str) -> bool:
     """Whether ``folder`` holds HEAD, which in old repositories is a link to a branch that may not exist yet."""
     return workspace.look(workspace.paths.join(folder, "HEAD")).kind in (Kind.FILE, Kind.DANGLING)
-
-
-def _is_bare(workspace: Workspace, common_dir: str) -> bool:
-    return dict(settings_in(config_text(workspace, common_dir, common_dir) or "")).get("core.bare") in YES
 
 
 def _config(workspace: Workspace, folder: str, name: str) -> str | None:

@@ -1,12 +1,23 @@
-from app.core.allowance import Allowance, Limits
+from app.core.allowance import PATTERN_CHARACTERS, Allowance, Limits
 
 
 def test_an_allowance_gives_out_what_its_limits_hold():
-    left = Allowance.of(Limits(rules=2, includes=1, memory_bytes=10))
-    assert [left.take_rule() for _ in range(3)] == [True, True, False]
+    left = Allowance.of(Limits(rules=2, includes=1))
+    assert [left.take_rule(path) for path in "abc"] == [True, True, False]
     assert [left.take_include() for _ in range(2)] == [True, False]
 
 
-def test_a_file_that_is_too_large_leaves_room_for_a_smaller_one():
-    left = Allowance.of(Limits(memory_bytes=10))
-    assert [left.take_bytes(size) for size in (6, 5, 4, 1)] == [True, False, True, False]
+def test_what_was_taken_once_is_not_taken_again():
+    left = Allowance.of(Limits(rules=1, patterns=2))
+    assert [left.take_rule(path) for path in "aab"] == [True, True, False]
+    assert [left.take_patterns(globs) for globs in (("a", "b"), ("a", "b"), ("c",))] == [True, True, False]
+
+
+def test_patterns_that_are_too_many_leave_room_for_fewer():
+    left = Allowance.of(Limits(patterns=3))
+    assert [left.take_patterns(globs) for globs in (("a", "b"), ("c", "d"), ("e",))] == [True, False, True]
+
+
+def test_a_long_pattern_counts_for_several():
+    left = Allowance.of(Limits(patterns=3))
+    assert [left.take_patterns((letter * PATTERN_CHARACTERS,)) for letter in "ab"] == [True, False]

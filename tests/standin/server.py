@@ -7,16 +7,32 @@ import json
 import threading
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
+from tests.standin.mishaps import (
+    BODIES,
+    Cut,
+    Drip,
+    Ending,
+    Endless,
+    Failure,
+    Hold,
+    Reset,
+    Scripted,
+    Slow,
+    Stall,
+    Unending,
+    Words,
+    gone,
+    reset,
+)
 from tests.standin.prompt_cache import PromptCache, prefixes
 from tests.standin.rules import BreachError, Call, Json, check
 
@@ -43,86 +59,12 @@ class Seen:
     raw: bytes
 
 
-@dataclass(frozen=True)
-class Failure:
-    """An error in the API's shape."""
-
-    status: int
-    message: str = "told to fail"
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Words:
-    """A body of any kind, whole."""
-
-    body: bytes
-    status: int = 200
-    content_type: str = "application/json"
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Stall:
-    """No answer, until the caller goes."""
-
-
-@dataclass(frozen=True)
-class Cut:
-    """The answer, streamed, up to this many events; then the connection ends, or the body does, or nothing comes."""
-
-    events: int
-    then: Literal["severed", "ended", "silent"] = "severed"
-
-
-@dataclass(frozen=True)
-class Hold:
-    """The usual answer, once it is released."""
-
-    released: threading.Event
-
-
-@dataclass(frozen=True)
-class Ending:
-    """The answer with another stop reason."""
-
-    stop_reason: str
-
-
-Scripted = Failure | Words | Stall | Cut | Hold | Ending
-
-
-class _Severed(Response):
-    """A body that never ends: the server closes the connection over it."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self._open_headers()})
-        await send({"type": "http.response.body", "body": self.body, "more_body": True})
-
-        await self._after(receive)
-
-    async def _after(self, receive: Receive) -> None:
-        """The server closes the connection as soon as this is over."""
-
-    def _open_headers(self) -> list[tuple[bytes, bytes]]:
-        return [(name, value) for name, value in self.raw_headers if name != b"content-length"]
-
-
-class _Silent(_Severed):
-    """A body that is never ended, over a connection that stays."""
-
-    async def _after(self, receive: Receive) -> None:
-        await _gone(receive)
-
-
-BODIES = {"severed": _Severed, "ended": Response, "silent": _Silent}
-
-
 class StandIn:
     """``app`` is the ASGI application; ``seen`` holds its requests, oldest first; ``asked`` is set by the first.
 
     ``takes_system_role`` names the models that take messages of the role ``system`` without a beta value. ``deaf``
-    holds the fields that its count endpoint leaves out, as some proxies do.
+    holds the fields that its count endpoint leaves out, as some proxies do. ``standing`` is how it answers whatever no
+    script is left for.
     """
 
     def __init__(
@@ -134,6 +76,7 @@ class StandIn:
         self.cache = PromptCache(minimum)
         self.takes_system_role = takes_system_role
         self.deaf: frozenset[str] = frozenset()
+        self.standing: Scripted | None = None
         self._script: deque[Scripted] = deque()
         self.app = Starlette(
             routes=[
@@ -158,6 +101,7 @@ class StandIn:
         self.cache.forget()
         self._script.clear()
         self.deaf = frozenset()
+        self.standing = None
 
     async def _create(self, request: Request) -> Response:
         told, body = await self._heard(request, counting=False)
@@ -165,11 +109,11 @@ class StandIn:
             return told
         message = self._message(body) | ({"stop_reason": told.stop_reason} if isinstance(told, Ending) else {})
         if not body.get("stream"):
-            return JSONResponse(message, headers=self._identity())
+            return _delivered(JSONResponse(message, headers=self._identity()), told)
         events = _events(message)
         sent = events[: told.events] if isinstance(told, Cut) else events
         kind = BODIES[told.then if isinstance(told, Cut) else "ended"]
-        return kind(b"".join(sent), media_type="text/event-stream", headers=self._identity())
+        return _delivered(kind(b"".join(sent), media_type="text/event-stream", headers=self._identity()), told)
 
     def _message(self, body: Json) -> Json:
         usage = self.cache.use(body) | {"output_tokens": max(1, len(self.reply) // 4)}
@@ -189,7 +133,7 @@ class StandIn:
         if isinstance(told, Response):
             return told
         heard = {name: value for name, value in body.items() if name not in self.deaf}
-        return JSONResponse({"input_tokens": prefixes(heard)[-1].tokens}, headers=self._identity())
+        return _delivered(JSONResponse({"input_tokens": prefixes(heard)[-1].tokens}, headers=self._identity()), told)
 
     async def _heard(self, request: Request, *, counting: bool) -> tuple[Scripted | Response | None, Json]:
         """What the script says of this request, as a whole answer or as a change to one, and the body."""
@@ -197,15 +141,20 @@ class StandIn:
         body = _object(raw)
         self.seen.append(Seen(request.url.path, dict(request.headers), body, raw))
         self.asked.set()
-        told = self._script.popleft() if self._script else None
+        told = self._script.popleft() if self._script else self.standing
         match told:
             case Failure(status, message, headers):
                 raise HTTPException(status, message, dict(headers))
             case Words(words, status, content_type, headers):
                 return Response(words, status, headers, content_type), body
             case Stall():
-                await _gone(request.receive)
+                await gone(request.receive)
                 return Response(status_code=204), body
+            case Reset():
+                await reset(request)
+                return Response(status_code=204), body
+            case Endless(piece, content_type):
+                return Unending(piece, media_type=content_type), body
             case Hold(released):
                 await asyncio.to_thread(released.wait)
         self._check(request, body, counting=counting)
@@ -237,6 +186,10 @@ class StandIn:
         return {"request-id": f"req_{len(self.seen):024d}"}
 
 
+def _delivered(whole: Response, told: Scripted | Response | None) -> Response:
+    return Slow(whole, told.pause) if isinstance(told, Drip) else whole
+
+
 def _object(raw: bytes) -> Json:
     try:
         body = json.loads(raw)
@@ -245,11 +198,6 @@ def _object(raw: bytes) -> Json:
     if not isinstance(body, dict):
         raise BreachError("Input should be a valid dictionary")
     return body
-
-
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 def _events(message: Json) -> list[bytes]:

@@ -8,6 +8,7 @@ import anthropic
 import httpx
 import pytest
 
+from tests.standin.mishaps import Cut, Drip, Endless, Failure, Reset, Scripted, mishaps
 from tests.standin.server import StandIn
 
 SHORT, LONG = {"type": "ephemeral"}, {"type": "ephemeral", "ttl": "1h"}
@@ -352,3 +353,48 @@ def test_it_fails_when_told_to(client: anthropic.Anthropic, upstream: StandIn) -
         ask(client, {})
     assert ask(client, {}).stop_reason == "end_turn"
     assert len(upstream.seen) == 3
+
+
+def test_what_stands_is_how_every_request_is_answered_until_it_is_as_new(
+    client: anthropic.Anthropic, upstream: StandIn
+) -> None:
+    upstream.standing = Failure(529)
+    for _ in range(3):
+        with pytest.raises(anthropic.InternalServerError):
+            ask(client, {})
+    upstream.forget()
+    assert ask(client, {}).stop_reason == "end_turn"
+
+
+def test_a_reset_ends_the_connection_without_a_word(upstream: StandIn, upstream_url: str) -> None:
+    upstream.standing = Reset()
+    with pytest.raises(httpx.ReadError):
+        httpx.post(f"{upstream_url}/v1/messages", json={}, trust_env=False)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_body_that_drips_is_whole_in_the_end(stream: bool, upstream: StandIn, upstream_url: str) -> None:
+    upstream.answer_next(Drip(0.001))
+    headers = {"x-api-key": "k", "anthropic-version": "1"}
+    body = {"model": "m", "max_tokens": 9, "messages": [user()], "stream": stream}
+    with httpx.stream("POST", f"{upstream_url}/v1/messages", json=body, headers=headers, trust_env=False) as response:
+        pieces = list(response.iter_raw())
+    assert len(pieces) > 1
+    assert upstream.reply[:4].encode() in b"".join(pieces)
+
+
+def test_an_endless_body_ends_with_its_reader(upstream: StandIn, upstream_url: str) -> None:
+    upstream.answer_next(Endless(b"x" * 1000))
+    with httpx.stream("POST", f"{upstream_url}/v1/messages", json={}, trust_env=False) as response:
+        assert sum(len(piece) for piece, _ in zip(response.iter_raw(), range(500), strict=False)) >= 100_000
+
+
+@pytest.mark.parametrize(
+    "mishap",
+    [one for one in mishaps().values() if not isinstance(one, Cut | Drip | Endless)],
+    ids=lambda one: type(one).__name__,
+)
+def test_no_mishap_is_an_answer_to_the_sdk(mishap: Scripted, client: anthropic.Anthropic, upstream: StandIn) -> None:
+    upstream.answer_next(mishap)
+    with pytest.raises((anthropic.APIError, ValueError, httpx.HTTPError, AttributeError, TypeError)):
+        assert ask(client.with_options(timeout=0.5), {}).stop_reason == "end_turn"

@@ -244,7 +244,7 @@ def test_listeners_of_a_session_that_redis_lost_go_on(redis: RedisServer) -> Non
         body = json.dumps(inline(FILES, session_id="s")).encode()
         await contexts.answer(asked_as(body, Server("linux", None, "2026-11-30"), ()))
         checks = DiskChecks(contexts.sessions, Looks(contexts.footprints))
-        seen = await checks.first("s")
+        seen = await checks.first("s", contexts.ground.fence)
         redis.say("FLUSHALL")
         found = await checks.again("s", seen)
         await contexts.close()

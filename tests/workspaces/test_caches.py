@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import Event, Thread
 
 import pytest
@@ -127,6 +128,68 @@ def test_what_is_wrong_with_patterns_is_found_once() -> None:
     assert documents.unreadable(("a", "["), find) == ("[",)
     assert calls == [("a", "[")]
     assert documents.unreadable(("b",), find) == ()
+
+
+def test_a_cache_says_how_often_it_was_asked_in_vain() -> None:
+    cache: Cache[str, bytes] = Cache(room_for(2), len)
+    cache.get("a")
+    cache.put("a", b"a")
+    cache.get("a")
+    cache.get("a")
+    assert cache.lookups == (2, 1)
+
+
+def test_what_one_space_had_parsed_is_parsed_anew_for_another() -> None:
+    documents = Documents(100_000)
+    calls: list[str] = []
+
+    def parse_for(space: str) -> Callable[[bytes], Document]:
+        def parse(data: bytes) -> Document:
+            calls.append(space)
+            return parsed(data)
+
+        return parse
+
+    for space in ("one", "two", "", "one", "two"):
+        assert documents.of(space).document(b"secret", parse_for(space)) == Document("secret", "secret")
+    assert documents.document(b"secret", parse_for("none")) == Document("secret", "secret")
+    assert calls == ["one", "two", ""]
+    assert documents.lookups == (3, 3)
+
+
+def test_what_is_wrong_with_patterns_is_found_anew_in_every_space() -> None:
+    documents = Documents(100_000)
+    calls: list[tuple[str, ...]] = []
+    for space in ("one", "two", "one"):
+        assert documents.of(space).unreadable(("[",), lambda globs: calls.append(globs) or globs) == ("[",)
+    assert calls == [("[",), ("[",)]
+    assert documents.pattern_lookups == (1, 2)
+
+
+def test_no_space_waits_for_the_parsing_of_another() -> None:
+    documents = Documents(100_000)
+    begun, go_on = Event(), Event()
+
+    def slowly(data: bytes) -> Document:
+        begun.set()
+        assert go_on.wait(10)
+        return parsed(data)
+
+    first = Thread(target=documents.of("one").document, args=(b"a", slowly))
+    first.start()
+    assert begun.wait(10)
+    assert documents.of("two").document(b"a", parsed) == Document("a", "a")
+    go_on.set()
+    first.join(10)
+
+
+def test_all_spaces_share_one_budget() -> None:
+    documents = Documents(8 * OVERHEAD_BYTES)
+    for number in range(100):
+        documents.of(str(number)).document(b"a" * 100, parsed)
+    calls: list[bytes] = []
+    documents.of("0").document(b"a" * 100, calls.append)
+    assert len(calls) == 1
 
 
 def parsed(data: bytes) -> Document:

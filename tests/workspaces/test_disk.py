@@ -1,16 +1,17 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from app.core.facts import Content
-from app.workspaces.disk import SETTLING_NANOSECONDS, Disk, stamp_of
+from app.core.facts import Content, Kind, Node
+from app.workspaces.descent import ByPath, Descent, Way, way_within
+from app.workspaces.disk import SETTLING_NANOSECONDS, Disk, Held, stamp_of
 from app.workspaces.drives import Drives
 from app.workspaces.fence import Fence
+from app.workspaces.resolving import Entry
 from tests.workspaces.trees import LIMIT, in_an_hour, local, pass_a_tick
 
 ROOMY = 1_000_000
@@ -21,6 +22,10 @@ def file(tmp_path: Path) -> Path:
     file = tmp_path / "a.md"
     file.write_text("text 000")
     return file
+
+
+def within(folder: Path) -> Way:
+    return way_within(Fence.of([str(folder)]))
 
 
 def rewritten(file: Path, text: str, modified: int) -> None:
@@ -122,16 +127,14 @@ def test_a_kept_file_swapped_for_a_link_to_one_outside_is_not_followed(tmp_path:
 
 def test_a_kept_file_is_not_given_where_less_is_allowed(file: Path) -> None:
     disk = Disk(ROOMY, wall=in_an_hour)
-    fence = Fence.of([str(file.parent)])
-    assert disk.read(fence, str(file), 8).content == Content(b"text 000")
-    assert disk.read(fence, str(file), 7).content == Content(None, "budget")
+    assert disk.read(within(file.parent), str(file), 8).content == Content(b"text 000")
+    assert disk.read(within(file.parent), str(file), 7).content == Content(None, "budget")
 
 
 def test_a_file_is_read_whole_up_to_the_limit(tmp_path: Path) -> None:
-    fence = Fence.of([str(tmp_path)])
     for size in (0, 1, LIMIT, 9_000, 100_000):
         (tmp_path / "a.md").write_bytes(b"x" * size)
-        assert Disk().read(fence, f"{tmp_path}/a.md", size).content == Content(b"x" * size)
+        assert Disk().read(within(tmp_path), f"{tmp_path}/a.md", size).content == Content(b"x" * size)
 
 
 def test_a_stamp_settles_two_seconds_after_the_last_change(file: Path) -> None:
@@ -169,9 +172,8 @@ def test_a_file_that_changes_while_it_is_read_is_not_kept(file: Path) -> None:
         rewritten(file, f"text {next(numbers)}", 0)
 
     disk = Disk(ROOMY, Meddling(change), in_an_hour)
-    fence = Fence.of([str(file.parent)])
-    assert disk.read(fence, str(file), LIMIT).content == Content(b"text 100")
-    assert disk.read(fence, str(file), LIMIT).content == Content(b"text 101")
+    assert disk.read(within(file.parent), str(file), LIMIT).content == Content(b"text 100")
+    assert disk.read(within(file.parent), str(file), LIMIT).content == Content(b"text 101")
 
 
 def test_a_folder_that_changes_while_it_is_listed_is_not_kept(file: Path) -> None:
@@ -182,33 +184,65 @@ def test_a_folder_that_changes_while_it_is_listed_is_not_kept(file: Path) -> Non
         (file.parent / f"{next(numbers)}.md").touch()
 
     disk = Disk(ROOMY, Meddling(change), in_an_hour)
-    fence = Fence.of([str(file.parent)])
-    assert disk.names(fence, str(file.parent)) == ("1.md", "a.md")
-    assert disk.names(fence, str(file.parent)) == ("1.md", "2.md", "a.md")
+    assert disk.names(within(file.parent), str(file.parent)) == ("1.md", "a.md")
+    assert disk.names(within(file.parent), str(file.parent)) == ("1.md", "2.md", "a.md")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="such files are Linux's")
-def test_a_file_that_opens_but_does_not_read_is_unreadable() -> None:
-    assert Disk().read(Fence.of(["/proc"]), f"/proc/{os.getpid()}/mem", LIMIT).content == Content(None, "unreadable")
+def test_a_file_that_grows_while_it_is_read_is_read_no_further_than_the_limit(file: Path) -> None:
+    disk = Disk(ROOMY, Meddling(lambda: file.write_bytes(b"x" * 2 * LIMIT)), in_an_hour)
+    assert disk.read(within(file.parent), str(file), LIMIT).content == Content(None, "budget")
 
 
-def test_a_folder_is_listed_by_its_path_where_none_can_be_by_its_descriptor(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "supports_fd", set())
-    fence = Fence.of([str(file.parent)])
-    assert Disk().names(fence, str(file.parent)) == ("a.md",)
-    assert Disk().names(fence, f"{file.parent}/nothing") == ()
+@pytest.mark.parametrize("way", [Descent, ByPath])
+def test_nothing_is_listed_that_was_swapped_for_a_file(file: Path, way: Callable[[Fence], Way]) -> None:
+    assert Disk().names(way(Fence.of([str(file.parent)])), str(file)) == ()
 
 
-def test_nothing_is_listed_that_was_swapped_for_a_file(file: Path) -> None:
-    assert Disk().names(Fence.of([str(file.parent)]), str(file)) == ()
+def pseudo(path: str) -> Drives:
+    """The same mounts, and one of a pseudo file system at ``path``, by the path alone."""
+
+    class Mounted(Drives):
+        def is_pseudo(self, device: int, real: str) -> bool:
+            return real == path or real.startswith(f"{path}/")
+
+    return Mounted()
+
+
+def test_nothing_of_a_pseudo_file_system_is_told_or_read(tmp_path: Path) -> None:
+    (tmp_path / "mounted").mkdir()
+    (tmp_path / "mounted" / "environ").write_text("secret")
+    (tmp_path / "mounted" / "link.md").symlink_to("secret")
+    disk = Disk(ROOMY, pseudo(f"{tmp_path}/mounted"), in_an_hour)
+    workspace, way = local(tmp_path, disk), within(tmp_path)
+    assert workspace.look(f"{tmp_path}/mounted") == Node(Kind.SPECIAL, f"{tmp_path}/mounted")
+    assert workspace.look(f"{tmp_path}/mounted/environ").kind is Kind.MISSING
+    assert workspace.names(f"{tmp_path}/mounted") == disk.names(way, f"{tmp_path}/mounted") == ()
+    assert disk.entry(way, f"{tmp_path}/mounted/link.md")[0] == Entry(Kind.SPECIAL)
+    assert disk.read(way, f"{tmp_path}/mounted/environ", LIMIT) == Held(Content(None, "unreadable"))
+
+
+def test_what_was_mounted_over_a_file_once_it_was_looked_at_is_not_read(file: Path) -> None:
+    answers = iter([False, True])
+
+    class Mounting(Drives):
+        def is_pseudo(self, device: int, path: str) -> bool:
+            return next(answers)
+
+    assert Disk(ROOMY, Mounting()).read(within(file.parent), str(file), LIMIT) == Held(Content(None, "unreadable"))
+    answers = iter([False, True])
+    assert Disk(ROOMY, Mounting()).names(within(file.parent), str(file.parent)) == ()
+
+
+def test_what_lies_outside_is_neither_read_nor_listed(file: Path) -> None:
+    for way in (within(file.parent / "other"), ByPath(Fence.of([]))):
+        assert Disk().read(way, str(file), LIMIT) == Held(Content(None, "outside_fence"))
+        assert Disk().names(way, str(file.parent)) == ()
 
 
 def test_no_descriptor_stays_open(file: Path) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     for fence in (Fence.of([str(file.parent)]), Fence.of([])):
         for path in (str(file), str(file.parent), f"{file}/nothing"):
-            Disk().read(fence, path, 3)
-            Disk().names(fence, path)
+            Disk().read(way_within(fence), path, 3)
+            Disk().names(way_within(fence), path)
     assert len(list(Path("/proc/self/fd").iterdir())) == before

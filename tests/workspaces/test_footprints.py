@@ -4,7 +4,7 @@ import os
 import shutil
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -70,8 +70,22 @@ def own(root: Path, disk: Disk = SETTLED) -> Footprint:
     return replace(whole, folders=tuple(mark for mark in whole.folders if mark.path.startswith(str(root.parent))))
 
 
-def comparing(root: Path, disk: Disk = SETTLED) -> Footprints:
-    return Footprints(Fence.of([str(root)]), LIMIT, disk)
+@dataclass(frozen=True)
+class Comparing:
+    """The comparisons of one caller, whose fence is always the same."""
+
+    fence: Fence
+    footprints: Footprints
+
+    def renewed(self, footprint: Footprint) -> Footprint | None:
+        return self.footprints.renewed(footprint, self.fence)
+
+    def changes(self, footprint: Footprint) -> tuple[tuple[Change, ...], Footprint]:
+        return self.footprints.changes(footprint, self.fence)
+
+
+def comparing(root: Path, disk: Disk = SETTLED, limit: int = LIMIT) -> Comparing:
+    return Comparing(Fence.of([str(root)]), Footprints(limit, disk))
 
 
 def marks(footprint: Footprint) -> tuple[FileMark | FolderMark, ...]:
@@ -289,7 +303,7 @@ def test_whether_a_folder_may_be_read_counts_where_that_was_asked(root: Path, mo
     assert footprint.folders[-1].entries == ((".", "directory"),)
     pass_a_tick(root)
     (root / "docs").chmod(0o311)
-    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)
     assert comparing(root).renewed(footprint) is None
     assert comparing(root).changes(footprint)[0] == (Change(f"{root}/docs", "modified"),)
 
@@ -337,7 +351,7 @@ def test_the_parts_of_a_repository_that_say_where_it_is_count_and_its_history_do
     before = workspace.footprint()
     assert workspace.git(str(root)) is not None
     assert workspace.footprint() == before
-    compare = Footprints(Fence.of([str(root)]), 100_000, SETTLED)
+    compare = comparing(root, limit=100_000)
     pass_a_tick(root)
     git(root, "checkout", "--quiet", "-b", "another-branch")
     git(root, "commit", "--quiet", "--allow-empty", "-m", "second")
@@ -367,7 +381,7 @@ def test_an_inline_workspace_leaves_no_footprint() -> None:
     workspace.read("/a/b.md")
     assert workspace.footprint() == Footprint()
     assert comparing(Path("/")).renewed(Footprint()) == Footprint()
-    assert comparing(Path("/")).is_local(Footprint())
+    assert comparing(Path("/")).footprints.is_local(Footprint())
 
 
 def test_a_branch_may_move_and_a_commit_cannot_change(tmp_path: Path) -> None:
@@ -407,10 +421,10 @@ def test_all_that_can_be_asked_stays_as_it_is(kind: str, tmp_path: Path) -> None
 
 def test_a_footprint_is_local_when_all_its_drives_are(root: Path, tmp_path: Path) -> None:
     footprint = asked(root).footprint()
-    assert comparing(root).is_local(footprint)
+    assert comparing(root).footprints.is_local(footprint)
     far = replace(footprint.files[0], stamp=footprint.files[0].stamp._replace(device=os.makedev(0, 99)), path="/proc/x")
-    assert not comparing(root).is_local(replace(footprint, files=(*footprint.files, far)))
-    assert not comparing(root, Disk(drives=Drives("/nonexistent"))).is_local(footprint)
+    assert not comparing(root).footprints.is_local(replace(footprint, files=(*footprint.files, far)))
+    assert not comparing(root, Disk(drives=Drives("/nonexistent"))).footprints.is_local(footprint)
 
 
 NAMES = ("a", "b", "c")
@@ -510,7 +524,7 @@ def test_a_footprint_is_renewed_only_while_every_answer_is_the_same(
         renewed = comparing(root, disk).renewed(footprint)
         if answers(local(root, disk), root, questions) != before:
             assert renewed is None
-        telling_all = Footprints(Fence.of(["/"]), LIMIT, disk)
+        telling_all = comparing(Path("/"), disk)
         told, now = telling_all.changes(footprint)
         assert bool(told) == (renewed is None)
         assert telling_all.changes(now)[0] == ()

@@ -1,0 +1,278 @@
+"""Who calls: keys, what each of them may read and how much it may ask. Their file is read again when it changes."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from app.core.keys import digest_in, hashed
+from app.workspaces.fence import Fence
+
+LOOK_SECONDS = 1.0
+"""Between looks at the file of keys; it is read once two looks have found it the same."""
+
+LONGEST_FILE = 4 * 1024 * 1024
+"""Bytes of a file of keys."""
+
+ROUNDING = 1e-6
+"""Seconds that adding up pauses may be off by."""
+
+NAME = "^[a-z0-9][a-z0-9._-]{0,63}$"
+_SHOWN = 8
+
+FenceAround = Callable[[Iterable[str]], Fence]
+
+
+class KeysFileError(ValueError):
+    """The file of keys cannot be read, or says something else than keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """So many requests a minute, ``burst`` of them at once."""
+
+    per_minute: int
+    burst: int
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whoever sent a request. ``name`` is its key's, empty where none is asked for.
+
+    ``space`` keeps its tenant's sessions and texts apart from those of others. ``fence`` None: the service's own;
+    ``rate``, ``at_once``, ``streams`` and ``max_body_bytes`` None: no limit but the service's.
+    """
+
+    name: str = ""
+    space: str = ""
+    fence: Fence | None = None
+    rate: Rate | None = None
+    at_once: int | None = None
+    streams: int | None = None
+    max_body_bytes: int | None = None
+
+
+ANYONE = Caller()
+"""Who calls where no key is asked for."""
+
+CALLER = "caller"
+"""Where a request's caller stands, in the scope's state."""
+
+
+def caller_of(scope: Mapping[str, Any]) -> Caller:
+    """Who sent the request."""
+    caller: Caller = scope.get("state", {}).get(CALLER, ANYONE)
+    return caller
+
+
+class Key(BaseModel):
+    """A row ``[[keys]]`` of the file. ``sha256`` is the key's, in hexadecimal; ``roots`` are real folders."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    name: Annotated[str, Field(pattern=NAME)]
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    tenant: Annotated[str, Field(pattern=NAME)] | None = None
+    roots: Annotated[list[str], Field(min_length=1, max_length=1000)] | None = None
+    requests_per_minute: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
+    burst: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
+    requests_at_once: Annotated[int, Field(ge=1)] | None = None
+    event_streams: Annotated[int, Field(ge=0)] | None = None
+    max_body_bytes: Annotated[int, Field(ge=1)] | None = None
+
+    @field_validator("roots")
+    @classmethod
+    def _are_absolute(cls, value: list[str] | None) -> list[str] | None:
+        if value is not None and not all(Path(root).is_absolute() for root in value):
+            raise ValueError("write absolute folders")
+        return value
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", hide_input_in_errors=True)
+
+    keys: list[Key] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Keyring:
+    """Callers by the SHA-256 of their keys. ``asks`` False: nobody needs a key."""
+
+    callers: Mapping[bytes, Caller]
+    asks: bool
+
+    def caller(self, key: bytes) -> Caller | None:
+        """Compared with every key that there is, so that the time it takes tells nothing."""
+        given, found = hashlib.sha256(key).digest(), None
+        for known, caller in self.callers.items():
+            if hmac.compare_digest(given, known):
+                found = caller
+        return found
+
+
+def read_keys(text: str) -> tuple[Key, ...]:
+    """The keys that a file in TOML names.
+
+    Raises:
+        KeysFileError: with a sentence that names the place.
+    """
+    try:
+        keys = _File.model_validate(tomllib.loads(text)).keys
+    except tomllib.TOMLDecodeError as error:
+        raise KeysFileError(f"it is not TOML: {error}") from error
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, fault["loc"]))
+        raise KeysFileError(f"{place}: {fault['msg'].removeprefix('Value error, ')}") from error
+    for told, values in (("name", [key.name for key in keys]), ("sha256", [key.sha256 for key in keys])):
+        twice = next((value for value in values if values.count(value) > 1), None)
+        if twice is not None:
+            raise KeysFileError(f"two keys have the {told} {twice[:_SHOWN]}{'…' if twice[_SHOWN:] else ''}")
+    return tuple(keys)
+
+
+class Keys:
+    """The keys of the settings, which are hashed, and those of ``file``, which may change.
+
+    ``clock`` is monotonic, in seconds; ``tell`` takes a level, an event and its values.
+
+    Raises:
+        KeysFileError: the file cannot be read now. Later the keys that were read last stay.
+    """
+
+    def __init__(
+        self,
+        given: Iterable[str],
+        file: Path | None,
+        fence_around: FenceAround,
+        *,
+        clock: Callable[[], float],
+        tell: Callable[[Any, str, Mapping[str, Any]], object],
+    ) -> None:
+        self._given = {digest_in(key): _named_by_hash(digest_in(key)) for key in map(hashed, given)}
+        self._file, self._fence_around, self._clock, self._tell = file, fence_around, clock, tell
+        self._looked = clock()
+        self._seen = self._read = self._stamp()
+        self._ring = self._read_ring()
+        self.failures = 0
+
+    @property
+    def ring(self) -> Keyring:
+        """Another object once the keys have changed."""
+        if self._file is not None and self._clock() - self._looked >= LOOK_SECONDS:
+            self._looked = self._clock()
+            self._look()
+        return self._ring
+
+    def _look(self) -> None:
+        before, self._seen = self._seen, self._stamp()
+        if self._seen == self._read or self._seen != before:
+            return
+        self._read = self._seen
+        try:
+            ring = self._read_ring()
+        except KeysFileError as error:
+            self.failures += 1
+            self._tell("error", "keys_not_read", {"reason": str(error)})
+            return
+        if ring != self._ring:
+            self._ring = ring
+            self._tell("info", "keys_read", {"keys": len(ring.callers)})
+
+    def _stamp(self) -> object:
+        try:
+            facts = self._file.stat() if self._file else None
+        except OSError as error:
+            return error.errno
+        return facts and (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
+
+    def _read_ring(self) -> Keyring:
+        callers = dict(self._given)
+        if self._file is not None:
+            callers.update((bytes.fromhex(key.sha256), self._caller(key)) for key in read_keys(_text(self._file)))
+        return Keyring(callers, asks=self._file is not None or bool(callers))
+
+    def _caller(self, key: Key) -> Caller:
+        tenant = key.tenant or key.name
+        fence = None if key.roots is None else self._fence_around(key.roots)
+        rate = key.requests_per_minute
+        return Caller(
+            name=key.name,
+            space=tenant if fence is None else f"{tenant}/{_digest(fence)}",
+            fence=fence,
+            rate=None if rate is None else Rate(rate, key.burst or rate),
+            at_once=key.requests_at_once,
+            streams=key.event_streams,
+            max_body_bytes=key.max_body_bytes,
+        )
+
+
+def _named_by_hash(digest: bytes) -> Caller:
+    """A key of the settings is a tenant of its own."""
+    name = f"key-{digest[:_SHOWN].hex()}"
+    return Caller(name=name, space=name)
+
+
+def _digest(fence: Fence) -> str:
+    return hashlib.sha256("\0".join(sorted(fence.roots)).encode("utf-8", "surrogateescape")).hexdigest()[: 2 * _SHOWN]
+
+
+def _text(file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(LONGEST_FILE + 1)
+        if len(content) > LONGEST_FILE:
+            raise KeysFileError(f"it is longer than {LONGEST_FILE:,} bytes")
+        return content.decode()
+    except OSError as error:
+        raise KeysFileError(error.strerror or "it cannot be read") from error
+    except UnicodeDecodeError as error:
+        raise KeysFileError("it is not UTF-8") from error
+
+
+@dataclass(slots=True)
+class Meter:
+    """What one key has asked lately. ``due`` is when the last request would have come at an even pace, in seconds."""
+
+    due: float = 0.0
+    under_way: int = 0
+    streams: int = 0
+
+    def take(self, rate: Rate, now: float) -> float:
+        """0: the request may come (the generic cell rate algorithm). Else the seconds after which it may."""
+        pause = 60 / rate.per_minute
+        due = max(self.due, now)
+        early = due - now - pause * (rate.burst - 1)
+        if early > ROUNDING:
+            return early
+        self.due = due + pause
+        return 0.0
+
+
+class Meters:
+    """What each key has asked, in this process."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._meters: dict[str, Meter] = {}
+
+    def of(self, caller: Caller) -> Meter:
+        return self._meters.setdefault(caller.name, Meter())
+
+    def wait(self, caller: Caller) -> float:
+        """Seconds after which the caller may ask; 0: now, and it counts."""
+        return 0.0 if caller.rate is None else self.of(caller).take(caller.rate, self._clock())
+
+    def keep(self, ring: Keyring) -> None:
+        """Forgets keys that are gone and have nothing under way."""
+        names = {caller.name for caller in ring.callers.values()}
+        self._meters = {
+            name: meter for name, meter in self._meters.items() if name in names or meter.under_way or meter.streams
+        }

@@ -1,0 +1,263 @@
+"""A connection that is not waited for without end, and holds no more than it may."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any, cast
+
+import httptools
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from app.cli.turning_away import Crowded, NotHttp, name_for, refusing, tell_of, too_slow, written
+from app.errors import Overloaded, Problem
+from app.telemetry import Telling
+from app.traffic import LONGEST_PAUSE, LOOKS, BodyBudget, Patience, Traffic
+
+LONGEST_HEAD = 64 * 1024
+"""Bytes of a request's head, and of what may stand between two pieces of a body."""
+
+MOST_HEADERS = 256
+"""Headers of a request."""
+
+MOST_WAITING = 32
+"""Requests that wait on one connection for the answer to an earlier one."""
+
+MOST_BODIES_BYTES = 256 * 1024 * 1024
+"""Of an application that says nothing of it."""
+
+
+class Counted:
+    """A transport that knows how many bytes it was given."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._write = transport.write
+        self.written = 0
+        self.is_closing, self.close, self.abort = transport.is_closing, transport.close, transport.abort
+
+    def write(self, data: bytes) -> None:
+        self.written += len(data)
+        self._write(data)
+
+
+class Connection(HttpToolsProtocol):
+    """HTTP/1.1 as uvicorn speaks it, within ``app.state.traffic``.
+
+    Time is counted in looks: what this process itself was late with is no caller's.
+    """
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        app = self.config.app
+        given: Traffic | None = getattr(getattr(app, "state", None), "traffic", None)
+        self._traffic = given or Traffic(Patience(), BodyBudget(MOST_BODIES_BYTES), len)
+        self._telling: Telling | None = getattr(getattr(app, "front", None), "telling", None)
+        self._pause = min(self._traffic.patience.pause, self.timeout_keep_alive / LOOKS or LONGEST_PAUSE)
+        self._running: RequestResponseCycle | None = None
+        self._weights: dict[RequestResponseCycle, int] = {}
+        self._crowded = self._deaf = self._coming = False
+        self._headed: object = None
+        self._unheard = 0
+        self._awaited: object = None
+        self._taken = self._unsent = 0
+        self._head_waited = self._body_waited = self._stuck = 0.0
+
+    # The transport's calls
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wire, self._counted = transport, Counted(transport)
+        self.transport = cast("asyncio.Transport", self._counted)
+        self._traffic.connections += 1
+        self._looking = self.loop.call_later(self._pause, self._look)
+        beyond = self._traffic.connections - self._traffic.patience.max_connections
+        if beyond > self._traffic.patience.max_connections:
+            self._traffic.sheds("connections")
+            transport.abort()
+        elif beyond > 0:
+            self._crowded = True
+            self.app = cast("Any", Crowded(cast("ASGIApp", self.app), self._traffic, self._telling))
+
+    def data_received(self, data: bytes) -> None:
+        if len(data) > LONGEST_HEAD:
+            for at in range(0, len(data), LONGEST_HEAD):
+                self.data_received(data[at : at + LONGEST_HEAD])
+        elif not self._deaf:
+            self._unheard += len(data)
+            try:
+                self.parser.feed_data(data)
+            except httptools.HttpParserError:
+                self._cut(NotHttp("Send one request of HTTP/1.1 after another, each with one length."))
+            except httptools.HttpParserUpgrade:
+                self._deaf, self.cycle.keep_alive = True, False
+            if self._coming or self._unheard:
+                self._go_on_waiting()
+
+    def _go_on_waiting(self) -> None:
+        """A request has not come whole yet."""
+        if self._unheard > LONGEST_HEAD or (self._unheard and len(self.headers or ()) > MOST_HEADERS):
+            self._cut_long()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._looking.cancel()
+        self._traffic.connections -= 1
+        self._traffic.unsent -= self._unsent
+        running = self._running
+        if running is not None and not running.response_complete:
+            running.disconnected = True
+            running.message_event.set()
+        self.pipeline.clear()
+        for cycle in [cycle for cycle in self._weights if cycle is not running]:
+            self._let_weight_go(cycle)
+        super().connection_lost(exc)
+
+    # The parser's calls
+
+    def on_headers_complete(self) -> None:
+        if self._deaf or self.transport.is_closing():
+            self._deaf = True  # uvicorn would ask a transport that is gone to wait
+        elif (self._unheard > LONGEST_HEAD and self._head_size() > LONGEST_HEAD) or len(self.headers) > MOST_HEADERS:
+            self._cut_long()
+        elif len(self.pipeline) >= MOST_WAITING:
+            self._deaf, self.cycle.keep_alive = True, False
+        else:
+            self._headed, self._coming, self._unheard = self.scope, True, 0
+            self._begin()
+
+    def _head_size(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+
+    def _begin(self) -> None:
+        super().on_headers_complete()
+        self.headers = []  # what comes behind a body in chunks is no header
+        if self._crowded:
+            self.cycle.keep_alive = False
+
+    def on_body(self, body: bytes) -> None:
+        if self._deaf:
+            return
+        self._unheard, cycle = 0, self.cycle
+        if not cycle.response_complete:
+            if not self._traffic.bodies.take(len(body)):
+                self._cut_heavy()
+                return
+            self._weights[cycle] = self._weights.get(cycle, 0) + len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        if not self._deaf:
+            self._coming, self._unheard = False, 0
+            super().on_message_complete()
+
+    # Requests under way
+
+    def on_response_complete(self) -> None:
+        """As it was, but that a connection at rest is found by the next looks, and needs no timer."""
+        self.server_state.total_requests += 1
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            if self.pipeline:
+                self._start_asgi_task(*self.pipeline.pop())
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, partial(self._run, cycle, app))
+
+    async def _run(self, cycle: RequestResponseCycle, app: Any, scope: Scope, receive: Receive, send: Send) -> Any:
+        try:
+            return await app(scope, receive, send)
+        finally:
+            self._let_weight_go(cycle)
+            if self._running is cycle:
+                self._running = None
+
+    def _let_weight_go(self, cycle: RequestResponseCycle) -> None:
+        self._traffic.bodies.give_back(self._weights.pop(cycle, 0))
+
+    # Time
+
+    def _look(self) -> None:
+        patience = self._traffic.patience
+        self._looking = self.loop.call_later(self._pause, self._look)
+        self._look_at_reader(patience)
+        if not self._deaf and not self.transport.is_closing():
+            self._look_for_head(patience)
+            self._look_for_body(patience)
+
+    def _look_at_reader(self, patience: Patience) -> None:
+        """One who takes nothing is waited for, but not while too much waits to be sent to all of them."""
+        before, unsent = self._unsent, self._wire.get_write_buffer_size()
+        taken, self._taken = self._taken, self._counted.written - unsent
+        self._stuck = self._stuck + self._pause if unsent and taken == self._taken else 0
+        self._unsent = unsent
+        self._traffic.unsent += unsent - before
+        if self._stuck >= patience.send_seconds:
+            self._counted.abort()
+        elif self._stuck and self._traffic.holds_too_much():
+            self._traffic.sheds("connections")
+            self._counted.abort()
+
+    def _look_for_head(self, patience: Patience) -> None:
+        waits = not self._coming and (self.cycle is None or self.cycle.response_complete)
+        before, self._awaited = self._awaited, self.scope
+        self._head_waited = self._head_waited + self._pause if waits and before is self.scope else 0
+        begun = self.scope is not self._headed
+        rests = self.scope is not None and not begun and not self._unheard
+        if self._head_waited >= (self.timeout_keep_alive if rests else patience.head_seconds):
+            if begun:
+                self._cut(too_slow("head", patience.head_seconds))
+            else:
+                self.transport.close()
+
+    def _look_for_body(self, patience: Patience) -> None:
+        if not self._coming:
+            self._body_waited = 0
+        elif not self.flow.read_paused:
+            self._body_waited += self._pause
+            if self._body_waited >= patience.body_seconds:
+                self._cut(too_slow("body", patience.body_seconds))
+
+    # Refusals
+
+    def _cut(self, problem: Problem) -> None:
+        """Refuses what is coming; what was asked before is answered, and nothing after it is heard."""
+        if self._deaf:
+            return
+        self._deaf, cycle = True, self.cycle
+        if cycle is None or (cycle.response_complete and not self._coming):
+            self._refuse(problem)
+        elif not self._coming:
+            cycle.keep_alive = False
+        elif self.pipeline and self.pipeline[0][0] is cycle:
+            cycle.keep_alive = False
+            self.pipeline[0] = cycle, cast("Any", refusing(problem))
+        else:
+            self._cut_under_way(cycle, problem)
+        self._coming = False
+
+    def _cut_under_way(self, cycle: RequestResponseCycle, problem: Problem) -> None:
+        state: dict[str, Any] = cycle.scope.setdefault("state", {})
+        if not cycle.response_started:
+            state["refused"] = problem
+            self._write(problem, state.get("request_id") or name_for(cycle.scope["headers"], self._telling))
+        cycle.disconnected = True
+        cycle.message_event.set()
+        self.transport.close()
+
+    def _cut_long(self) -> None:
+        self._cut(NotHttp(f"A head may have {LONGEST_HEAD:,} bytes and {MOST_HEADERS} headers: send less of it."))
+
+    def _cut_heavy(self) -> None:
+        self._traffic.sheds("bodies")
+        self._cut(Overloaded("The bodies of requests under way leave no room for this one: ask again."))
+
+    def _refuse(self, problem: Problem) -> None:
+        """Of a request that the application has not seen."""
+        name = name_for(self.headers or [], self._telling)
+        self._write(problem, name)
+        tell_of(problem, name, "", self._telling)
+        self.transport.close()
+
+    def _write(self, problem: Problem, name: str | None) -> None:
+        self.transport.write(written(problem, name, self.server_state.default_headers))

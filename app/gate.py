@@ -1,0 +1,283 @@
+"""How many requests are worked on at once, how many wait for their turn, and for how long either may last."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from math import ceil
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.errors import Overloaded, Problem, TookTooLong
+from app.figures import Shed
+from app.guard import OPEN_PATHS, STREAMS
+from app.refusing import refuse
+
+COMPACTIONS = "/v1/compactions"
+TOKENS = "/v1/tokens"
+
+FREE_PATHS = OPEN_PATHS | {"/metrics", "/docs", "/openapi.json"}
+"""What is answered however much there is to do."""
+
+AGAIN_SECONDS = 1.0
+"""When to ask again, where nothing better is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateLimits:
+    """``max_upstream_requests`` are those that may ask upstream for counts and summaries.
+
+    ``answer_seconds``, ``compaction_seconds`` and ``count_seconds`` are the most until an answer begins, from when a
+    request has its place; the time of its body does not count.
+    """
+
+    max_requests: int
+    max_queue: int
+    queue_seconds: float
+    max_upstream_requests: int
+    answer_seconds: float
+    compaction_seconds: float
+    count_seconds: float
+
+
+class Places:
+    """So many may be taken at once; who waits for one has it in turn."""
+
+    def __init__(self, most: int) -> None:
+        self.taken = 0
+        self._most = most
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    def take(self) -> bool:
+        """False: all are taken."""
+        if self.taken >= self._most:
+            return False
+        self.taken += 1
+        return True
+
+    def turn(self) -> asyncio.Future[None]:
+        """Done once the place of somebody else has come to the one who waits; to be `left` before that."""
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        return turn
+
+    def leave(self, turn: asyncio.Future[None]) -> None:
+        """Gives up the turn, or the place where it has come already."""
+        if turn.done():
+            self.give_back()
+        else:
+            self._waiting.remove(turn)
+
+    def give_back(self) -> None:
+        if self._waiting:
+            self._waiting.popleft().set_result(None)
+        else:
+            self.taken -= 1
+
+
+class Place:
+    """One that was taken. It is held until its answer begins: a reader who is slow keeps nobody from working.
+
+    Where somebody else has answered for it, it is held until its work has ended.
+    """
+
+    def __init__(self, places: Places) -> None:
+        self._places: Places | None = places
+
+    def give_back(self) -> None:
+        """Once; after that it does nothing."""
+        places, self._places = self._places, None
+        if places is not None:
+            places.give_back()
+
+
+class Room:
+    """The places there are, for as long as the process lives."""
+
+    def __init__(self, limits: GateLimits) -> None:
+        self.limits = limits
+        self.working = Places(limits.max_requests)
+        self.upstream = Places(limits.max_upstream_requests)
+        self.seconds = {COMPACTIONS: limits.compaction_seconds, TOKENS: limits.count_seconds}
+
+
+class Gate:
+    """A pure ASGI layer that turns away what there is no room for, and answers in the place of what takes too long."""
+
+    def __init__(self, app: ASGIApp, room: Room, sheds: Callable[[Shed], object]) -> None:
+        self.app, self._room, self._sheds = app, room, sheds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", "")
+        if scope["type"] != "http" or path in FREE_PATHS or STREAMS.fullmatch(path):
+            await self.app(scope, receive, send)
+        elif scope["method"] == "POST" and path in self._room.seconds:
+            await self._asks_upstream(scope, receive, send)
+        else:
+            await self._works(Early(receive), scope, send)
+
+    async def _asks_upstream(self, scope: Scope, receive: Receive, send: Send) -> None:
+        places = self._room.upstream
+        if places.take():
+            await self._answer(Place(places), self._room.seconds[scope["path"]], scope, receive, send)
+        else:
+            await self._shed("upstream", "Too many requests that may ask upstream are under way", scope, send)
+
+    async def _works(self, early: Early, scope: Scope, send: Send) -> None:
+        places, limits = self._room.working, self._room.limits
+        if places.take() or (places.waiting < limits.max_queue and await self._waited(places, early)):
+            await self._answer(Place(places), limits.answer_seconds, scope, early.receive, send)
+        elif early.is_gone:
+            await refuse(_overloaded("The caller went away before its turn"), scope, send)
+        elif early.has_waited:
+            told = f"No turn has come in {limits.queue_seconds:g} seconds"
+            await self._shed("queue_time", told, scope, send)
+        else:
+            await self._shed("queue_full", "Too many requests wait for their turn", scope, send)
+
+    async def _waited(self, places: Places, early: Early) -> bool:
+        """Whether a place has come, in time and before the caller went away."""
+        turn = places.turn()
+        leaving = asyncio.create_task(early.gone())
+        try:
+            await asyncio.wait({turn, leaving}, timeout=self._room.limits.queue_seconds, return_when="FIRST_COMPLETED")
+        except asyncio.CancelledError:
+            places.leave(turn)
+            raise
+        finally:
+            leaving.cancel()
+            await asyncio.gather(leaving, return_exceptions=True)
+        if not turn.done():
+            places.leave(turn)
+        return turn.done()
+
+    async def _answer(self, place: Place, seconds: float, scope: Scope, receive: Receive, send: Send) -> None:
+        answering = Answering(scope, receive, send, seconds, begun=place.give_back, late=self._late)
+        try:
+            async with answering.lasting():
+                await self.app(scope, answering.receive, answering.send)
+        finally:
+            place.give_back()
+
+    def _late(self) -> None:
+        self._sheds("deadline")
+
+    async def _shed(self, why: Shed, told: str, scope: Scope, send: Send) -> None:
+        self._sheds(why)
+        await refuse(_overloaded(told), scope, send)
+
+
+class Early:
+    """A request that waits: no more than the first message of it is taken, which is given again."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._taken: deque[Message] = deque()
+        self.has_waited = self.is_gone = False
+
+    async def gone(self) -> None:
+        """Returns once the caller has gone away, which shows only where the whole body has come."""
+        self.has_waited = True
+        message = await self._receive()
+        self._taken.append(message)
+        if message.get("more_body"):
+            await asyncio.Event().wait()
+        elif message["type"] != "http.disconnect":
+            self._taken.append(await self._receive())
+        self.is_gone = True
+
+    async def receive(self) -> Message:
+        return self._taken.popleft() if self._taken else await self._receive()
+
+
+class Answering:
+    """A request that is answered in ``seconds``, by a problem if by nothing else.
+
+    ``begun`` is told of the first of its own answer, ``late`` of a problem. The work goes on behind that, and nobody
+    sees it; after as many seconds more it is ended.
+    """
+
+    def __init__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        seconds: float,
+        *,
+        begun: Callable[[], None],
+        late: Callable[[], None],
+    ) -> None:
+        self._scope, self._receive, self._send = scope, receive, send
+        self._seconds = self._left = seconds
+        self._begun, self._late = begun, late
+        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        self._whole = self._started = self._ended = False
+        self._alarm: asyncio.TimerHandle | None = None
+        self._refusing: asyncio.Task[None] | None = None
+
+    @asynccontextmanager
+    async def lasting(self) -> AsyncIterator[None]:
+        self._run()
+        try:
+            yield
+        except asyncio.CancelledError:
+            if not self._ended or self._task is None or self._task.uncancel():
+                raise
+        finally:
+            self._stop()
+            if self._refusing is not None:
+                await self._refusing
+
+    async def receive(self) -> Message:
+        if self._refusing is not None:
+            return {"type": "http.disconnect"}
+        if self._whole or self._started:
+            return await self._receive()
+        self._stop()
+        try:
+            message = await self._receive()
+        finally:
+            self._run()
+        self._whole = not message.get("more_body")
+        return message
+
+    async def send(self, message: Message) -> None:
+        if self._refusing is not None:
+            return
+        if not self._started:
+            self._started = True
+            self._stop()
+            self._begun()
+        await self._send(message)
+
+    def _run(self) -> None:
+        if not self._started:
+            self._until = self._loop.time() + self._left
+            self._alarm = self._loop.call_at(self._until, self._ring)
+
+    def _stop(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+            self._left = self._until - self._loop.time()
+
+    def _ring(self) -> None:
+        self._late()
+        problem = TookTooLong(f"There was no answer in {self._seconds:g} seconds: ask again, or for less at once.")
+        self._refusing = self._loop.create_task(refuse(problem, self._scope, self._send))
+        self._alarm = self._loop.call_later(self._seconds, self._end)
+
+    def _end(self) -> None:
+        if self._task is not None:
+            self._ended = self._task.cancel()
+
+
+def _overloaded(told: str) -> Problem:
+    return Overloaded(f"{told}: ask again in {ceil(AGAIN_SECONDS)} s.", seconds=AGAIN_SECONDS)

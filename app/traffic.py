@@ -1,0 +1,67 @@
+"""What the callers of a process have under way together, and how long each of them is waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from app.figures import Shed
+
+LOOKS = 4
+"""How often at least a caller is looked at in the shortest time it has."""
+
+LONGEST_PAUSE = 1.0
+"""Seconds between two looks, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a caller is waited for, in seconds, and with how many connections.
+
+    ``head_seconds`` to the first byte of a request and from there to the end of its head; ``body_seconds`` for a whole
+    body; ``send_seconds`` for a reader who takes nothing. Twice ``max_connections`` are taken, to tell those beyond
+    it that they are too many, and to answer probes of health.
+    """
+
+    head_seconds: float = 10
+    body_seconds: float = 30
+    send_seconds: float = 30
+    max_connections: int = 4_096
+
+    @property
+    def pause(self) -> float:
+        """Seconds between two looks at a caller."""
+        return min(LONGEST_PAUSE, min(self.head_seconds, self.body_seconds, self.send_seconds) / LOOKS)
+
+
+class BodyBudget:
+    """Bytes of bodies of requests that are under way; never more than ``most_bytes``."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self.most_bytes = most_bytes
+        self.held = 0
+
+    def take(self, size: int) -> bool:
+        """False: there is no room for ``size`` bytes, and none are counted."""
+        if self.held + size > self.most_bytes:
+            return False
+        self.held += size
+        return True
+
+    def give_back(self, size: int) -> None:
+        self.held -= size
+
+
+class Traffic:
+    """``connections`` are open now, with ``unsent`` bytes of answers that nobody has taken.
+
+    ``sheds`` is told why each request that found no room was turned away.
+    """
+
+    def __init__(self, patience: Patience, bodies: BodyBudget, sheds: Callable[[Shed], object]) -> None:
+        self.patience, self.bodies, self.sheds = patience, bodies, sheds
+        self.connections = self.unsent = 0
+
+    def holds_too_much(self) -> bool:
+        """Whether more waits to be sent than bodies may have."""
+        return self.unsent > self.bodies.most_bytes

@@ -1,0 +1,287 @@
+"""Keys and what they allow, without a server."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.callers import (
+    ANYONE,
+    LONGEST_FILE,
+    LOOK_SECONDS,
+    Caller,
+    Keys,
+    KeysFileError,
+    Meter,
+    Meters,
+    Rate,
+    read_keys,
+)
+from app.workspaces.fence import Fence
+
+
+def sha256(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def row(name: str, key: str | None = None, **more: str) -> str:
+    lines = [
+        f'name = "{name}"',
+        f'sha256 = "{sha256(key or name)}"',
+        *(f"{name} = {value}" for name, value in more.items()),
+    ]
+    return "\n".join(["[[keys]]", *lines, ""])
+
+
+class Scene:
+    """Keys in a file, with a clock that is set by hand."""
+
+    def __init__(self, file: Path | None, *keys: str) -> None:
+        self.now, self.told = 0.0, list[tuple[str, str, Mapping[str, Any]]]()
+        self.keys = Keys(keys, file, Fence.of, clock=lambda: self.now, tell=lambda *told: self.told.append(told))
+
+    def caller(self, key: str) -> Caller | None:
+        return self.keys.ring.caller(key.encode())
+
+    def looks(self, times: int = 2) -> None:
+        """As many looks at the file as it takes to read it."""
+        for _ in range(times):
+            self.now += LOOK_SECONDS
+            assert self.keys.ring
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "keys.toml"
+
+
+# The file
+
+
+def test_a_row_says_who_calls_and_what_it_may(file: Path, tmp_path: Path) -> None:
+    limits = {"requests_per_minute": "60", "requests_at_once": "4", "event_streams": "2", "max_body_bytes": "1000"}
+    file.write_text(row("ci", roots=f'["{tmp_path}"]', tenant='"shop"', **limits))
+    caller = Scene(file).caller("ci")
+    assert caller is not None
+    assert (caller.name, caller.fence, caller.rate) == ("ci", Fence.of([str(tmp_path)]), Rate(60, 60))
+    assert (caller.at_once, caller.streams, caller.max_body_bytes) == (4, 2, 1000)
+    assert caller.space.startswith("shop/")
+
+
+def test_a_row_with_no_more_than_a_name_has_the_limits_of_the_service(file: Path) -> None:
+    file.write_text(row("ci"))
+    assert Scene(file).caller("ci") == Caller("ci", "ci")
+
+
+def test_keys_of_one_tenant_with_the_same_roots_share_a_space(file: Path, tmp_path: Path) -> None:
+    folder, other = tmp_path / "a", tmp_path / "b"
+    rows = [
+        row("one", tenant='"t"', roots=f'["{folder}", "{other}"]'),
+        row("two", tenant='"t"', roots=f'["{other}", "{folder}"]'),
+        row("three", tenant='"t"', roots=f'["{folder}"]'),
+        row("four", tenant='"t"'),
+    ]
+    file.write_text("\n".join(rows))
+    scene = Scene(file)
+    one, two, three, four = (scene.caller(name) for name in ("one", "two", "three", "four"))
+    assert one is not None
+    assert two is not None
+    assert three is not None
+    assert four is not None
+    assert one.space == two.space
+    assert len({one.space, three.space, four.space}) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("keys = 3", "keys"),
+        ("[[keys]]", "keys.0.name"),
+        ("[[keys]", "it is not TOML"),
+        ("[[key]]", "key"),
+        (row("Ci"), "keys.0.name"),
+        (row("ci", roots='["relative"]'), "keys.0.roots: write absolute folders"),
+        (row("ci", roots="[]"), "keys.0.roots"),
+        (row("ci", requests_per_minute="0"), "keys.0.requests_per_minute"),
+        (row("ci", requests_at_once='"4"'), "keys.0.requests_at_once"),
+        (row("ci", expires="3"), "keys.0.expires"),
+        (row("ci") + row("ci", "another"), "two keys have the name ci"),
+        (row("a", "k") + row("b", "k"), f"two keys have the sha256 {sha256('k')[:8]}…"),
+        ('[[keys]]\nname = "a"\nsha256 = "secret-in-clear"', "keys.0.sha256"),
+    ],
+)
+def test_a_fault_is_told_by_its_place_and_without_what_stands_there(text: str, told: str) -> None:
+    with pytest.raises(KeysFileError) as raised:
+        read_keys(text)
+    assert told in str(raised.value)
+    assert "secret-in-clear" not in str(raised.value)
+
+
+def test_a_file_that_is_not_there_or_not_text_is_told(file: Path) -> None:
+    with pytest.raises(KeysFileError, match="No such file"):
+        Scene(file)
+    file.write_bytes(b"\xff")
+    with pytest.raises(KeysFileError, match="not UTF-8"):
+        Scene(file)
+    os.truncate(file, LONGEST_FILE + 1)
+    with pytest.raises(KeysFileError, match="longer than"):
+        Scene(file)
+
+
+# Keys
+
+
+def test_without_keys_nobody_needs_one() -> None:
+    assert not Scene(None).keys.ring.asks
+
+
+def test_a_file_without_keys_lets_nobody_in(file: Path) -> None:
+    file.touch()
+    scene = Scene(file)
+    assert scene.keys.ring.asks
+    assert scene.caller("") is None
+
+
+def test_keys_of_the_settings_are_tenants_of_their_own() -> None:
+    scene = Scene(None, "first", "second")
+    first, second = scene.caller("first"), scene.caller("second")
+    assert first is not None
+    assert second is not None
+    assert first.space != second.space
+    assert "first" not in repr(first)
+
+
+def test_a_key_may_be_given_by_its_hash() -> None:
+    scene = Scene(None, f"sha256:{sha256('first')}")
+    assert scene.caller("first") == Scene(None, "first").caller("first")
+    assert scene.caller(f"sha256:{sha256('first')}") is None
+
+
+# Reading it again
+
+
+def test_a_new_file_counts_once_it_was_left_alone(file: Path) -> None:
+    file.write_text(row("one"))
+    scene = Scene(file)
+    file.write_text(row("two", requests_at_once="3"))
+    scene.looks(1)
+    assert scene.caller("one")
+    scene.looks(1)
+    assert (scene.caller("one"), scene.caller("two")) == (None, Caller("two", "two", at_once=3))
+    assert scene.told == [("info", "keys_read", {"keys": 1})]
+
+
+def test_between_two_looks_the_file_is_not_asked_for(file: Path) -> None:
+    file.write_text(row("one"))
+    scene = Scene(file)
+    ring = scene.keys.ring
+    file.unlink()
+    scene.now += LOOK_SECONDS / 2
+    assert scene.keys.ring is ring
+    assert scene.keys._seen == scene.keys._read
+
+
+@pytest.mark.parametrize("fault", ["[[keys", None])
+def test_keys_stay_as_they_were_while_the_file_cannot_be_read(fault: str | None, file: Path) -> None:
+    file.write_text(row("one"))
+    scene = Scene(file)
+    if fault is None:
+        file.unlink()
+    else:
+        file.write_text(fault)
+    scene.looks(4)
+    assert scene.caller("one")
+    ((level, event, values),) = scene.told
+    assert (level, event, scene.keys.failures) == ("error", "keys_not_read", 1)
+    assert "one" not in str(values)
+    file.write_text(row("two"))
+    scene.looks()
+    assert scene.caller("two")
+
+
+def test_the_same_keys_in_another_file_change_nothing(file: Path) -> None:
+    file.write_text(row("one"))
+    scene = Scene(file)
+    ring = scene.keys.ring
+    file.write_text(row("one") + "# a word\n")
+    scene.looks()
+    assert scene.keys.ring is ring
+    assert scene.told == []
+
+
+def test_another_file_in_its_place_counts(file: Path) -> None:
+    file.write_text(row("one"))
+    scene = Scene(file)
+    other = file.with_suffix(".new")
+    other.write_text(row("two"))
+    other.replace(file)
+    scene.looks()
+    assert scene.caller("two")
+    assert not scene.caller("one")
+
+
+# Rates
+
+
+RATES = st.builds(Rate, st.integers(1, 1000), st.integers(1, 50))
+PAUSES = st.lists(st.floats(0, 90), max_size=60)
+
+
+@given(RATES, PAUSES)
+def test_no_window_holds_more_than_the_burst_and_the_pace(rate: Rate, pauses: list[float]) -> None:
+    meter, now, taken = Meter(), 0.0, list[float]()
+    for pause in pauses:
+        now += pause
+        if not meter.take(rate, now):
+            taken.append(now)
+    for first, begin in enumerate(taken):
+        for count, end in enumerate(taken[first:], 1):
+            assert count <= rate.burst + (end - begin) * rate.per_minute / 60 + 1e-6
+
+
+@given(RATES, PAUSES)
+def test_who_waits_as_long_as_was_told_may_ask(rate: Rate, pauses: list[float]) -> None:
+    meter, now = Meter(), 0.0
+    for pause in pauses:
+        now += pause
+        wait = meter.take(rate, now)
+        if wait:
+            now += wait + 1e-6
+            assert meter.take(rate, now) == 0
+
+
+@given(RATES)
+def test_a_burst_is_taken_at_once(rate: Rate) -> None:
+    meter = Meter()
+    assert [meter.take(rate, 5.0) for _ in range(rate.burst)] == [0] * rate.burst
+    assert meter.take(rate, 5.0) > 0
+
+
+def test_a_refusal_does_not_count() -> None:
+    meter = Meter()
+    waits = [meter.take(Rate(60, 1), 0.0) for _ in range(5)]
+    assert waits == [0, 1, 1, 1, 1]
+
+
+def test_keys_are_metered_apart() -> None:
+    meters = Meters(lambda: 0.0)
+    one, two = (Caller(name, rate=Rate(1, 1)) for name in ("one", "two"))
+    assert [bool(meters.wait(caller)) for caller in (one, two, one)] == [False, False, True]
+    assert [meters.wait(ANYONE) for _ in range(3)] == [0, 0, 0]
+
+
+def test_what_a_key_has_asked_outlives_a_change_of_the_file_and_not_the_key(file: Path) -> None:
+    file.write_text(row("one"))
+    ring, meters = Scene(file).keys.ring, Meters(lambda: 0.0)
+    one, gone = Caller("one", rate=Rate(1, 1)), Caller("gone", rate=Rate(1, 1))
+    assert (meters.wait(one), meters.wait(gone)) == (0, 0)
+    meters.keep(ring)
+    assert meters.wait(one) > 0
+    assert meters.wait(gone) == 0
