@@ -37,6 +37,7 @@ from app.errors import (
     NotJson,
     Problem,
 )
+from app.metrics import Metrics
 from app.presence import CallerGoneError
 from app.scanning import Scans
 from app.telemetry import note_fault
@@ -73,6 +74,7 @@ def routes(
     contexts: Contexts,
     warm: Warm,
     scans: Scans,
+    metrics: Metrics,
     *,
     models: ModelTable,
     prices: Prices,
@@ -95,7 +97,9 @@ def routes(
         require_json(request)
         body, betas, key = await request.body(), betas_of(request), request.headers.get(UPSTREAM_KEY)
         ask = await off_loop(lambda: asked_as(body, server(request), betas, key), len(body))
-        return await context_sent(request, await contexts.answer(ask), warm)
+        answer = await contexts.answer(ask)
+        metrics.assembled(answer.assembly, answer.session.section_hits, answer.session.section_misses)
+        return await context_sent(request, answer, warm)
 
     @router.post(
         "/v1/attachments",

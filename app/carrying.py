@@ -19,6 +19,7 @@ from app.context import Answer
 from app.core.tenants import name_in
 from app.encoding import coding_for, compressed, refuses_identity, tag_among, tag_in, tags_given
 from app.errors import InvalidRequest, UnsupportedMediaType
+from app.phases import phase
 from app.warm import Warm
 from app.wire.answers import context_answer, to_bytes
 from app.wire.parsing import Model, parsed
@@ -90,7 +91,8 @@ class JsonAnswer(Response):
 
 async def context_sent(request: Request, answer: Answer, warm: Warm) -> Response:
     """The answer in bytes, kept for the next one who asks the same."""
-    values, content = await asyncio.to_thread(_written, answer)
+    with phase("write"):
+        values, content = await asyncio.to_thread(_written, answer)
     tag = f'"{values["digest"]}"'
     key = request.scope.get("state", {}).get(WARM_KEY)
     if key is not None:

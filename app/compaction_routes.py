@@ -77,7 +77,7 @@ def compaction_routes(compactions: Compactions, metrics: Metrics, *, server: Cal
 
     @router.get("/metrics", response_class=PlainTextResponse, tags=["service"])
     async def tell_metrics() -> Response:
-        """Figures of this process for Prometheus."""
-        return Response(metrics.written(), media_type=MEDIA_TYPE)
+        """Figures of the service for Prometheus: of all its workers."""
+        return Response(await metrics.told(), media_type=MEDIA_TYPE)
 
     return router

@@ -18,6 +18,7 @@ from app.core.remembered import Remembered
 from app.core.tenants import name_shown
 from app.errors import InvalidRequest, WorkspaceNotFound
 from app.gather import Known, Wanted, gather, gather_attachments
+from app.phases import phase
 from app.recall import (
     Recalled,
     Repeats,
@@ -37,6 +38,7 @@ from app.stores.sessions import Sessions
 from app.stores.socket import Held
 from app.upstream import Upstream
 from app.wire.requests import Ask
+from app.workspaces.caches import Documents
 from app.workspaces.fence import Fence
 from app.workspaces.footprints import Footprints
 from app.workspaces.inline import TreeConflictError
@@ -132,7 +134,8 @@ class Contexts:
         """The answer with the API's own count, where it is asked for."""
         assembly = answer.assembly
         route = Route(ask.request.provider, assembly.planned.betas, ask.region, ask.upstream_key, ask.space)
-        tally, notices = await self.reckoning.exact(assembly.tally, assembly.request, route)
+        with phase("count"):
+            tally, notices = await self.reckoning.exact(assembly.tally, assembly.request, route)
         return replace(answer, assembly=replace(assembly, tally=tally), notices=(*answer.notices, *notices))
 
     async def look(self, ask: Ask) -> Answer:
@@ -145,7 +148,8 @@ class Contexts:
         """The facts of a conversation that begins, and a session that has had none. Nothing is kept."""
         async with self._opened(ask) as (settled, workspace):
             begun = fresh(identity_of(settled), settled)
-            facts = await gather(workspace, settled.request, self._known(ask), wanted(settled, begun, keeps=False))
+            with phase("gather"):
+                facts = await gather(workspace, settled.request, self._known(ask), wanted(settled, begun, keeps=False))
         started = self.known.now() if ask.session_id else None
         return replace(facts, started=started), replace(begun, footprint=workspace.footprint())
 
@@ -161,7 +165,8 @@ class Contexts:
     @asynccontextmanager
     async def _opened(self, ask: Ask) -> AsyncIterator[tuple[Ask, Workspace]]:
         ground = replace(self.ground, fence=self._fence(ask))
-        client, opened = await asyncio.to_thread(_opened_for, ask, ground)
+        with phase("open"):
+            client, opened = await asyncio.to_thread(_opened_for, ask, ground)
         try:
             yield replace(ask, request=replace(ask.request, client=client)), opened.workspace
         finally:
@@ -176,16 +181,17 @@ class Contexts:
     def _known(self, ask: Ask) -> Known:
         """What another tenant had parsed takes this one as long as if nobody had."""
         documents = self.known.documents
-        if documents is None or not ask.space:
-            return self.known
-        return replace(self.known, documents=documents.of(ask.space))
+        if isinstance(documents, Documents) and ask.space:
+            return replace(self.known, documents=documents.of(ask.space))
+        return self.known
 
     async def _turn(self, ask: Ask, workspace: Workspace) -> Answer:
         """Recall, gather, assemble, remember; again when another process wrote the session first."""
         async with self._alone(ask):
             while True:
                 turn = await self._assembled(ask, workspace)
-                version = await self.sessions.save(ask.session_id, turn.left, turn.recalled.held)
+                with phase("remember"):
+                    version = await self.sessions.save(ask.session_id, turn.left, turn.recalled.held)
                 if version:
                     lasts = ask.session_id is None or turn.left.asks_again(turn.recalled.held.remembered)
                     answer = turn.answer(ask, self._fence(ask), version, alone=self._is_alone(ask), lasts=lasts)
@@ -215,9 +221,11 @@ class Contexts:
         found = await self._recalled(ask)
         remembered, keeps = await self._kept(ask, found.remembered.resumed(ask.request.messages))
         needed = wanted(ask, remembered, keeps=keeps)
-        facts = await gather(workspace, ask.request, self._known(ask), needed)
+        with phase("gather"):
+            facts = await gather(workspace, ask.request, self._known(ask), needed)
         facts = replace(facts, started=self.known.now() if ask.session_id else None)
-        assembly, read = await asyncio.to_thread(lambda: (assemble(facts, remembered), workspace.footprint()))
+        with phase("assemble"):
+            assembly, read = await asyncio.to_thread(lambda: (assemble(facts, remembered), workspace.footprint()))
         after = left(ask, remembered, assembly, read, keeps=keeps)
         return _Turn(found, remembered, needed, assembly, after, footing(ask, after, read, keeps=keeps))
 
@@ -227,7 +235,8 @@ class Contexts:
             return remembered, False
         if ask.freshness == "session":
             return remembered, True
-        footprint = await self.renewed(remembered.footprint, self._fence(ask))
+        with phase("recall"):
+            footprint = await self.renewed(remembered.footprint, self._fence(ask))
         return replace(remembered, footprint=footprint), footprint is not None
 
     async def renewed(self, footprint: Footprint | None, fence: Fence) -> Footprint | None:
@@ -249,16 +258,20 @@ class Contexts:
         found = await self._recalled(ask)
         remembered, keeps = await self._kept(ask, found.remembered)
         needed = wanted(ask, remembered, keeps=keeps)
-        memory, attached = await gather_attachments(workspace, ask.request, self._known(ask), needed)
+        with phase("gather"):
+            memory, attached = await gather_attachments(workspace, ask.request, self._known(ask), needed)
         delivered = (*found.remembered.delivered, *(file.real for file in attached.files))
         kept = replace(remembered, footprint=found.remembered.footprint, delivered=delivered)
-        if not await self.sessions.save(ask.session_id, kept, found.held):
+        with phase("remember"):
+            saved = await self.sessions.save(ask.session_id, kept, found.held)
+        if not saved:
             return None
         notices = (*moved_notices(moved=found.moved), *self.sessions.notices(ask.session_id, kept))
         return AttachmentsAnswer(memory, attached, _session(ask, found, 0, 0), notices)
 
     async def _recalled(self, ask: Ask) -> Recalled:
-        return recalled(ask, await self.sessions.load(ask.session_id), identity_of(ask))
+        with phase("recall"):
+            return recalled(ask, await self.sessions.load(ask.session_id), identity_of(ask))
 
 
 def _opened_for(ask: Ask, ground: Ground) -> tuple[Client, Opened]:

@@ -91,6 +91,7 @@ class Counting:
         self._missing: MutableMapping[Backend, bool] = TTLCache(kept, MISSING_SECONDS, clock)
         self._verdicts: MutableMapping[Backend, _Verdict] = TTLCache(kept, KEPT_SECONDS, clock)
         self._flights: dict[bytes, asyncio.Task[Counted]] = {}
+        self._hits = self._misses = 0
 
     async def count(
         self,
@@ -113,7 +114,14 @@ class Counting:
             return Counted(None, None, (Attempt("count_tokens", "no_key", told("no_key")),))
         asked = _Asked(request, betas, key, (request["model"], digest), provider, region, space, self._deadline())
         place = await asyncio.to_thread(_place, asked, self._upstream.base_url)
-        return self._counts.get(place) or await self._in_flight(place, asked)
+        known = self._counts.get(place)
+        self._hits, self._misses = self._hits + (known is not None), self._misses + (known is None)
+        return known or await self._in_flight(place, asked)
+
+    @property
+    def lookups(self) -> tuple[int, int]:
+        """How often a count was known, and how often not."""
+        return self._hits, self._misses
 
     async def close(self) -> None:
         """Ends what is being counted. The upstream is not closed."""

@@ -25,7 +25,7 @@ from app.core.skill_files import find_skills
 from app.core.skills import SKILL_TOOL
 from app.core.style_files import find_style
 from app.core.tools import tool_names
-from app.errors import TooLarge, TookTooLong
+from app.errors import TookTooLong, TooLarge
 from app.workspaces.socket import Workspace
 
 T = TypeVar("T")

@@ -36,7 +36,7 @@ class Rhythm:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class Seats:
     """Listeners at once, in this process and of one session."""
 
     most: int = 1_000
@@ -54,7 +54,7 @@ class Hub:
         *,
         now: Callable[[], str],
         rhythm: Rhythm = Rhythm(),
-        room: Room = Room(),
+        room: Seats = Seats(),
     ) -> None:
         self.checks, self.watchers, self.metrics, self.now, self.rhythm = checks, watchers, metrics, now, rhythm
         self._room = room

@@ -33,13 +33,16 @@ from app.data.texts import load_prose
 from app.disk_checks import DiskChecks
 from app.documentation import Documentation, document
 from app.event_routes import event_routes
+from app.figures import KeyFigures, WorkFigures
+from app.gate import Gate, GateLimits, Room
 from app.gather import Known
 from app.guard import Admission, Guard
-from app.hub import Hub, Rhythm, Room
+from app.hub import Hub, Rhythm, Seats
 from app.log import Log, standard_error_log
 from app.looking import Looks
 from app.metrics import Metrics
 from app.origins import Origins
+from app.phases import Phases
 from app.reckoning import Reckoning
 from app.request_metrics import RequestMetrics
 from app.scanning import Scans
@@ -51,6 +54,8 @@ from app.stores.sessions import Sessions
 from app.stores.socket import Store
 from app.summarizing import Summaries
 from app.telemetry import Telemetry, Telling
+from app.tracing import Spans
+from app.traffic import BodyBudget, Patience, Traffic
 from app.upstream import Upstream
 from app.warm import Warm
 from app.warm_layer import WarmLayer
@@ -69,6 +74,10 @@ DESCRIPTION = (
     "A workspace goes in; system blocks with cache scopes, the CLAUDE.md message, and token and compaction state come "
     "out, ready for messages.create."
 )
+
+
+MARGIN_SECONDS = 5.0
+"""What an answer may take beside what has a limit of its own."""
 
 
 class CannotStartError(RuntimeError):
@@ -157,6 +166,63 @@ def keys_of(settings: Settings, log: Log) -> Keys:
         raise CannotStartError(f"STRATA_KEYS_FILE names {settings.keys_file}, which cannot be used: {error}") from error
 
 
+def spans_of(settings: Settings, log: Log) -> Spans | None:
+    """Where traces go; None: nowhere.
+
+    Raises:
+        CannotStartError: the extra for traces is not installed.
+    """
+    if settings.traces_url is None:
+        return None
+    try:
+        return Spans(settings.traces_url, __version__, log.line)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in {"opentelemetry", "requests"}:
+            raise
+        raise CannotStartError("STRATA_TRACES_URL needs a package more: pip install 'strata[otel]'") from error
+
+
+def gate_limits(settings: Settings) -> GateLimits:
+    """How many requests are worked on at once, and for how long."""
+    return GateLimits(
+        max_requests=settings.max_requests,
+        max_queue=settings.max_queue,
+        queue_seconds=settings.queue_seconds,
+        max_upstream_requests=settings.max_upstream_requests,
+        answer_seconds=2 * settings.request_seconds + MARGIN_SECONDS,
+        compaction_seconds=settings.compact_seconds + 4 * settings.request_seconds + MARGIN_SECONDS,
+        count_seconds=settings.count_seconds + 2 * settings.request_seconds + MARGIN_SECONDS,
+    )
+
+
+def traffic_of(settings: Settings, metrics: Metrics) -> Traffic:
+    """What callers have under way together, and how long each is waited for."""
+    patience = Patience(settings.head_seconds, settings.body_seconds, settings.send_seconds, settings.max_connections)
+    return Traffic(patience, BodyBudget(settings.max_bodies_bytes), metrics.shed)
+
+
+def watched(metrics: Metrics, contexts: Contexts, room: Room, traffic: Traffic, keys: Keys) -> None:
+    """Has the figures tell what others count."""
+    metrics.store(contexts.sessions.figures)
+    documents, disk = contexts.known.documents, contexts.ground.disk
+    if isinstance(documents, Documents):
+        metrics.lookups("documents", lambda: documents.lookups)
+        metrics.lookups("patterns", lambda: documents.pattern_lookups)
+    metrics.lookups("files", lambda: disk.file_lookups)
+    metrics.lookups("listings", lambda: disk.listing_lookups)
+    metrics.lookups("counts", lambda: contexts.reckoning.counting.lookups)
+    metrics.keys(lambda: KeyFigures(held=len(keys.ring.callers), reload_failures=keys.failures))
+    metrics.under_way(
+        lambda: WorkFigures(
+            running=room.working.taken,
+            queued=room.working.waiting,
+            upstream=room.upstream.taken,
+            body_bytes=traffic.bodies.held,
+            connections=traffic.connections,
+        )
+    )
+
+
 def build_contexts(settings: Settings) -> Contexts:
     """What answers requests, for the server and for the command line."""
     fence = fence_around(settings, map(str, settings.roots))
@@ -191,7 +257,7 @@ def build_contexts(settings: Settings) -> Contexts:
 
 def scans(contexts: Contexts) -> Scans:
     """What answers scans, on the same ground."""
-    return Scans(contexts.ground, contexts.known.prose)
+    return Scans(contexts.ground, contexts.known)
 
 
 def compactions(contexts: Contexts, metrics: Metrics) -> Compactions:
@@ -209,7 +275,7 @@ def hub_of(settings: Settings, contexts: Contexts, metrics: Metrics, watchers: W
         metrics,
         now=lambda: dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds"),
         rhythm=Rhythm(settings.watched_seconds, settings.polled_seconds),
-        room=Room(settings.max_listeners, settings.max_session_listeners),
+        room=Seats(settings.max_listeners, settings.max_session_listeners),
     )
 
 
@@ -270,19 +336,23 @@ def build_app(settings: Settings, contexts: Contexts, watchers: Watchers | None 
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        closing = asyncio.create_task(hub.close_when(app.state.stopping))
+        beside = (asyncio.create_task(hub.close_when(app.state.stopping)), asyncio.create_task(metrics.watch_loop()))
         yield
-        closing.cancel()
+        for task in beside:
+            task.cancel()
         hub.close()
         await contexts.close()
+        if spans is not None:
+            await asyncio.to_thread(spans.close)
         log.flush()
 
     log = standard_error_log(settings.log_level)
-    telling = Telling(log, RequestMetrics(registry))
-    metrics = Metrics(registry)
+    metrics, spans, keys = Metrics(registry), spans_of(settings, log), keys_of(settings, log)
+    telling = Telling(log, RequestMetrics(registry), Phases(registry), spans, settings.slow_seconds)
+    room, traffic = Room(gate_limits(settings)), traffic_of(settings, metrics)
     admission = Admission(
         hosts=(*settings.allowed_hosts, settings.host),
-        keys=keys_of(settings, log),
+        keys=keys,
         meters=Meters(time.monotonic),
         origins=Origins(settings.allowed_origins),
         max_body_bytes=settings.max_body_bytes,
@@ -296,23 +366,28 @@ def build_app(settings: Settings, contexts: Contexts, watchers: Watchers | None 
         telemetry={"tracing": False, "metrics": False, "logs": False},
         lifespan=lifespan,
         middleware=[
-            Middleware(Telemetry, telling=telling),
+            Middleware(Telemetry, telling=telling, origins=admission.origins),
             Middleware(ExceptionMiddleware, handlers={Exception: answer_unexpected}),
-            Middleware(Guard, admission=admission, refused=len),
+            Middleware(Guard, admission=admission, refused=metrics.refused),
+            Middleware(Gate, room=room, sheds=metrics.shed),
         ],
     )
     app.front = WarmLayer(app.behind, warm=warm, admission=admission, telling=telling, today=Days())
-    app.state.stopping = asyncio.Event()
+    app.state.stopping, app.state.metrics, app.state.traffic = asyncio.Event(), metrics, traffic
     models = contexts.known.models
     prices = contexts.known.prices
-    metrics.store(contexts.sessions.figures)
+    watched(metrics, contexts, room, traffic, keys)
     metrics.warm(warm.figures)
+    if spans is not None:
+        metrics.spans(spans.figures)
     hub = hub_of(settings, contexts, metrics, watchers or Watchers())
 
     def server(request: Request) -> Server:
         return server_facts(settings, caller_of(request.scope))
 
-    built = routes(contexts, warm, scans(contexts), models=models, prices=prices, version=__version__, server=server)
+    built = routes(
+        contexts, warm, scans(contexts), metrics, models=models, prices=prices, version=__version__, server=server
+    )
     compacting = compaction_routes(compactions(contexts, metrics), metrics, server=server)
     app.include_router(built)
     app.include_router(compacting)

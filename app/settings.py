@@ -143,6 +143,7 @@ class Settings(BaseSettings):
     prices: Annotated[dict[ModelName, Amount], NoDecode] = Field(default_factory=dict)
     currency: Annotated[str, Field(pattern="^[A-Z]{3}$")] = DEFAULT_CURRENCY
     traces_url: str | None = None
+    slow_seconds: Annotated[float, Field(gt=0, le=DAY)] = 1
     log_level: Literal["debug", "info", "warning", "error", "critical"] = "info"
 
     @field_validator("roots", mode="before")

@@ -21,7 +21,8 @@ from app.carrying import WARM_KEY, WORTH_COMPRESSING
 from app.encoding import IDENTITY, coding_for, refuses_identity, tags_given
 from app.errors import Problem, TooManyAtOnce
 from app.guard import COUNTED, Admission, Headers
-from app.telemetry import Telling, id_given
+from app.phases import timeline_of
+from app.telemetry import Telling, id_given, parent_given
 from app.warm import Coded, Given, Warm
 
 POST_PATH = "/v1/context"
@@ -31,6 +32,9 @@ POLLED_BEFORE, POLLED_BEHIND = b"/v1/sessions/", b"/context"
 
 BEYOND = re.compile(rb"[/?#]")
 """What is no part of a name in a path."""
+
+OWN = frozenset({b"x-request-id", b"traceparent"})
+"""Headers that are others with each request, and mean nothing to its answer."""
 
 NAMED = frozenset({b"content-type", b"anthropic-beta"})
 """Headers that belong to what is asked."""
@@ -43,8 +47,7 @@ MOST_HEADS, LONGEST_HEAD, MOST_HEADERS = 1024, 2048, 64
 class Head:
     """What a request's headers mean. ``asked`` are those that belong to what is asked; ``coding`` of the answer.
 
-    ``id`` is the caller's name for the request, None where it gave none; ``tags`` are those of what it has; ``shared``
-    are headers for a web page that may read the answer.
+    ``tags`` are those of what the caller has; ``shared`` are headers for a web page that may read the answer.
     """
 
     caller: Caller
@@ -52,7 +55,6 @@ class Head:
     coding: str
     refuses_identity: bool
     tags: frozenset[str]
-    id: str | None
     shared: Headers
     shared_lines: bytes
 
@@ -76,12 +78,16 @@ class Reply(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A request that may have been answered before; ``began`` is when it came."""
+    """A request that may have been answered before; ``began`` is when it came.
+
+    ``own`` are the headers that name it, or the request of its caller that it belongs to.
+    """
 
     key: bytes
     head: Head
     method: str
     began: float
+    own: Headers
 
 
 class WarmLayer:
@@ -109,7 +115,8 @@ class WarmLayer:
         if head is None:
             await self.app(scope, receive, send)
         elif session:
-            await self._answered(Asked(self._key(head, b"GET", session), head, method, began), scope, receive, send)
+            asked = Asked(self._key(head, b"GET", session), head, method, began, _own(scope["headers"]))
+            await self._answered(asked, scope, receive, send)
         else:
             await self._counted(head, began, scope, receive, send)
 
@@ -125,16 +132,19 @@ class WarmLayer:
             await self._posted(head, began, scope, receive, send)
 
     async def _posted(self, head: Head, began: float, scope: Scope, receive: Receive, send: Send) -> None:
+        timeline = timeline_of(scope)
         message = await receive()
         if message["type"] == "http.request" and not message.get("more_body"):
             messages, body = [message], message.get("body", b"")
         else:
             messages, body = await _taken(message, receive, self.admission.max_body_bytes)
+        timeline.add("read", timeline.began, perf_counter())
         again = _again(messages, receive)
         if body is None or len(body) > self.admission.max_body_bytes:
             await self.app(scope, again, send)
         else:
-            await self._answered(Asked(self._key(head, b"POST", body), head, "POST", began), scope, again, send)
+            asked = Asked(self._key(head, b"POST", body), head, "POST", began, _own(scope["headers"]))
+            await self._answered(asked, scope, again, send)
 
     async def _answered(self, asked: Asked, scope: Scope, receive: Receive, send: Send) -> None:
         given = await self.warm.find_or_wait(asked.key)
@@ -153,8 +163,8 @@ class WarmLayer:
             self.warm.brought(asked.key)
 
     async def _given(self, asked: Asked, given: Given, send: Send) -> None:
-        key, head, method, began = asked
-        name = head.id or self.telling.new_id()
+        key, head, method, _, own = asked
+        name = id_given(own) or self.telling.new_id()
         status, coded = _reply(head, method, given)
         if coded is None:
             coded = await self.warm.coded(key, given, _coding(head, given))
@@ -164,7 +174,7 @@ class WarmLayer:
             await send({"type": "http.response.start", "status": status, "headers": headers})
             await send({"type": "http.response.body", "body": coded.body})
         finally:
-            self._tell(name, method, status, began, answered)
+            self._tell(name, asked, status, asked.began, answered)
 
     def asked(self, request: Request) -> Asked | None:
         """A whole request to an address that `answers` knows; None: the caller is not answered here."""
@@ -173,19 +183,19 @@ class WarmLayer:
         if head is None:
             return None
         key = self._key(head, method, body if method == b"POST" else _polled(path))
-        return Asked(key, head, method.decode(), perf_counter())
+        return Asked(key, head, method.decode(), perf_counter(), _own(headers))
 
     def at_once(self, asked: Asked, began: float) -> Reply | None:
         """The answer, for a server that can do without ASGI. None: the application has to be asked."""
-        key, head, method, _ = asked
+        key, head, method, _, own = asked
         given = self.warm.at_once(key)
         if given is None:
             return None
         status, coded = _reply(head, method, given)
         if coded is None or self.admission.wait(head.caller):
             return None
-        name = head.id or self.telling.new_id()
-        self._tell(name, method, status, began, perf_counter())
+        name = id_given(own) or self.telling.new_id()
+        self._tell(name, asked, status, began, perf_counter())
         lines = b"%bx-request-id: %b\r\n%b\r\n" % (coded.lines, name.encode(), head.shared_lines)
         return Reply(status, lines, coded.body)
 
@@ -194,15 +204,17 @@ class WarmLayer:
         known = path == POSTED if method == b"POST" else method == b"GET" and _polled(path) != b""
         return known and self._head(POST_PATH, headers, client) is not None
 
-    def _tell(self, name: str, method: str, status: int, began: float, answered: float) -> None:
+    def _tell(self, name: str, asked: Asked, status: int, began: float, answered: float) -> None:
         self.warm.gave()
+        method, parent = asked.method, parent_given(asked.own)
         route = POST_PATH if method == "POST" else POLL_PATH
-        self.telling.tell(name, method, route, status=status, began=began, answered=answered)
+        self.telling.tell(name, method, route, status=status, began=began, answered=answered, parent=parent)
 
     def _head(self, path: str, headers: Headers, client: str | None) -> Head | None:
         """None: the caller is not answered here."""
         self._current()
-        known = (client, *headers)
+        own = _own(headers)
+        known = (client, *(headers if not own else [header for header in headers if header not in own]))
         head = self._heads.get(known)
         if head is None:
             caller = self.admission.verdict("POST", path, headers, client)
@@ -232,6 +244,10 @@ class WarmLayer:
         return digest.digest()
 
 
+def _own(headers: Headers) -> Headers:
+    return [header for header in headers if header[0] in OWN]
+
+
 def _read(headers: Headers, caller: Caller, shared: Headers) -> Head:
     accepted = [value.decode("latin-1") for name, value in headers if name == b"accept-encoding"]
     wanted = [value.decode("latin-1") for name, value in headers if name == b"if-none-match"]
@@ -241,7 +257,6 @@ def _read(headers: Headers, caller: Caller, shared: Headers) -> Head:
         coding=coding_for(accepted) or IDENTITY,
         refuses_identity=refuses_identity(accepted),
         tags=tags_given(wanted),
-        id=id_given(headers),
         shared=shared,
         shared_lines=b"".join(b"%b: %b\r\n" % header for header in shared),
     )

@@ -36,9 +36,14 @@ class Announced(uvicorn.Server):
 
 
 @contextmanager
-def serve(app: Any, **options: Any) -> Iterator[str]:
-    """Serve an ASGI app; yields its base URL, without a slash at the end. ``options`` are uvicorn's."""
+def serve(app: Any, buffer: int | None = None, **options: Any) -> Iterator[str]:
+    """Serve an ASGI app; yields its base URL, without a slash at the end. ``options`` are uvicorn's.
+
+    About ``buffer`` bytes of what is sent wait for a reader in the kernel; None: as many as it likes.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listening:
+        if buffer is not None:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer)
         port = listening.getsockname()[1]
         server = Announced(uvicorn.Config(app, http=WarmProtocol, log_config=None, ws="none", lifespan="on", **options))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)

@@ -18,7 +18,7 @@ from app.disk_checks import DiskChecks
 from app.errors import SessionNotFound, TooManyListeners
 from app.event_routes import EventStream
 from app.events import KEPT, WAITING, Event, Listener, Log
-from app.hub import KEPT_LOGS, Hub, Rhythm, Room
+from app.hub import KEPT_LOGS, Hub, Rhythm, Seats
 from app.looking import Looks
 from app.main import build_contexts
 from app.metrics import Metrics
@@ -45,14 +45,14 @@ def running(scene: Callable[[], Coroutine[Any, Any, None]]) -> None:
 class Scene:
     """A hub over the sessions of a process, with one session that was begun with this footprint."""
 
-    def __init__(self, root: Path, *, rhythm: Rhythm = OFTEN, room: Room | None = None) -> None:
+    def __init__(self, root: Path, *, rhythm: Rhythm = OFTEN, room: Seats | None = None) -> None:
         contexts = build_contexts(Settings(roots=(root,)))
         self.fence = contexts.ground.fence
         self.sessions, self.footprints = contexts.sessions, contexts.footprints
         self.checks = DiskChecks(contexts.sessions, Looks(contexts.footprints))
         self.watchers, self.registry = Watchers(refuse), CollectorRegistry()
         self.hub = Hub(
-            self.checks, self.watchers, Metrics(self.registry), now=lambda: "now", rhythm=rhythm, room=room or Room()
+            self.checks, self.watchers, Metrics(self.registry), now=lambda: "now", rhythm=rhythm, room=room or Seats()
         )
 
     async def begin(self, footprint: Footprint | None = None, session: str = SESSION, **more: Any) -> None:
@@ -78,7 +78,7 @@ def test_a_burst_is_one_event_of_each_kind_with_its_paths_sorted(root: Path) -> 
     async def scene() -> None:
         stage = Scene(root)
         await stage.begin(listing(root))
-        seen = await stage.checks.first(SESSION)
+        seen = await stage.checks.first(SESSION, stage.fence)
         for name in ("b.md", "settings.json", "a.md"):
             (root / name).write_text("New.")
         found = await stage.checks.again(SESSION, seen)
@@ -98,7 +98,7 @@ def test_a_turn_that_read_nothing_anew_loses_no_change(root: Path) -> None:
     async def scene() -> None:
         stage = Scene(root)
         await stage.begin(listing(root))
-        seen = await stage.checks.first(SESSION)
+        seen = await stage.checks.first(SESSION, stage.fence)
         (root / "a.md").write_text("New.")
         await stage.begin(listing(root), model="claude-opus-4-5")
         found = await stage.checks.again(SESSION, seen)
@@ -113,7 +113,7 @@ def test_a_change_that_a_turn_has_read_before_it_was_told_is_told_once(root: Pat
     async def scene() -> None:
         stage = Scene(root)
         await stage.begin(listing(root))
-        seen = await stage.checks.first(SESSION)
+        seen = await stage.checks.first(SESSION, stage.fence)
         (root / "a.md").write_text("New.")
         _, now = stage.footprints.changes(listing(root))
         await stage.begin(now)
@@ -178,7 +178,7 @@ def test_who_left_leaves_no_task_behind(root: Path) -> None:
 
 def test_who_is_refused_leaves_nothing_behind(root: Path) -> None:
     async def scene() -> None:
-        stage = Scene(root, room=Room(2, 1))
+        stage = Scene(root, room=Seats(2, 1))
         for _ in range(3):
             with pytest.raises(SessionNotFound):
                 await stage.hub.listen(SESSION, stage.fence)
@@ -283,7 +283,7 @@ def test_a_session_that_began_again_under_its_name_can_be_listened_to(root: Path
 
 def test_readers_who_come_and_go_at_once_lose_nothing_and_leave_nothing(root: Path) -> None:
     async def scene() -> None:
-        stage = Scene(root, room=Room(1_000, 1_000))
+        stage = Scene(root, room=Seats(1_000, 1_000))
         await stage.begin(listing(root))
 
         async def visit(number: int) -> None:

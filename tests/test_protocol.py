@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 import httpx
@@ -18,6 +15,7 @@ from app.main import create_app
 from app.settings import Settings
 from tests.asking import CWD, inline
 from tests.serving import serve
+from tests.wires import connected, head, posted
 
 FILES = {f"{CWD}/CLAUDE.md": "Use tabs. " * 300}
 
@@ -26,60 +24,6 @@ FILES = {f"{CWD}/CLAUDE.md": "Use tabs. " * 300}
 def address() -> Iterator[str]:
     with serve(create_app(Settings(roots=()))) as url:
         yield url
-
-
-class Wire:
-    """A connection, and what of it has been received but not read."""
-
-    def __init__(self, wire: socket.socket) -> None:
-        self.wire, self.data = wire, b""
-        self.sendall = wire.sendall
-
-    def received(self) -> bytes:
-        data = self.wire.recv(65_536)
-        assert data
-        return data
-
-    def answer(self) -> tuple[int, dict[str, str], bytes]:
-        """The next response: status, headers and body."""
-        while b"\r\n\r\n" not in self.data:
-            self.data += self.received()
-        written, _, self.data = self.data.partition(b"\r\n\r\n")
-        first, *lines = written.decode().split("\r\n")
-        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-        length = int(headers.get("content-length", "0"))
-        while len(self.data) < length:
-            self.data += self.received()
-        body, self.data = self.data[:length], self.data[length:]
-        return int(first.split()[1]), headers, body
-
-    def is_closed(self) -> bool:
-        return self.data == self.wire.recv(1) == b""
-
-
-@contextmanager
-def connected(address: str, **options: int) -> Iterator[Wire]:
-    parts = urlsplit(address)
-    with socket.socket() as wire:
-        for name, value in options.items():
-            wire.setsockopt(socket.SOL_SOCKET, getattr(socket, name), value)
-        wire.settimeout(60)
-        wire.connect((parts.hostname, parts.port or 0))
-        yield Wire(wire)
-
-
-def head(method: str = "POST", path: str = "/v1/context", length: int | None = 0, **more: str) -> bytes:
-    named = {"host": "localhost", "content-type": "application/json"} | {
-        k.replace("_", "-"): v for k, v in more.items()
-    }
-    if length is not None:
-        named["content-length"] = str(length)
-    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in named.items())]
-    return "\r\n".join([*lines, "", ""]).encode()
-
-
-def posted(body: bytes, **more: str) -> bytes:
-    return head(length=len(body), **more) + body
 
 
 def given_again(address: str) -> int:

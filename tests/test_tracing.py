@@ -326,7 +326,9 @@ def test_without_the_setting_nothing_of_it_is_loaded(tmp_path: Path) -> None:
 
 
 def test_without_the_extra_the_service_says_what_to_install(tmp_path: Path) -> None:
-    (tmp_path / "opentelemetry.py").write_text("raise ModuleNotFoundError(name='opentelemetry')")
+    missing = tmp_path / "opentelemetry" / "sdk"  # the framework brings the other parts along
+    missing.mkdir(parents=True)
+    (missing / "__init__.py").write_text("raise ModuleNotFoundError(name='opentelemetry.sdk')")
     path = f"{tmp_path}{os.pathsep}{ROOT}"
     done = strata(tmp_path, "serve", "--port", "0", STRATA_TRACES_URL="http://127.0.0.1:1/v1/traces", PYTHONPATH=path)
     failed(done, 1, "strata: STRATA_TRACES_URL needs a package more: pip install 'strata[otel]'")

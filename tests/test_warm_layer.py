@@ -58,7 +58,7 @@ class Ground:
     def __post_init__(self) -> None:
         self.store = Lonely(ProcessStore(100, 1_000_000, 3600, time.monotonic))
         self.sessions = Sessions(self.store, "v")
-        footprints = Footprints(Fence.of([]), 1000, Disk())
+        footprints = Footprints(1000, Disk())
         self.warm = Warm(self.sessions, footprints, self.most, 10, clock=lambda: self.now, now=lambda: self.moment)
         self.layer = WarmLayer(
             self.inner,
@@ -83,7 +83,7 @@ class Ground:
         if self.sent and held.remembered:
             remembered = remembered.repeated(self.moment)
             version = await self.sessions.save("s", remembered, held)
-        kept = Repeats(Footprint(), self.session, version, self.store.alone, self.lasts)
+        kept = Repeats(Footprint(), Fence(()), self.session, version, self.store.alone, self.lasts)
         return replace(kept, sent=self.sent, started=remembered.started, moment=self.moment)
 
     async def inner(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -304,7 +304,7 @@ def test_a_tag_of_what_is_held_is_enough_for_a_poll(tag: str) -> None:
 
 
 def test_long_tags_are_not_remembered() -> None:
-    given = Given(CONTENT, '"digest"', Repeats(Footprint(), None), 0.0, 0.0)
+    given = Given(CONTENT, '"digest"', Repeats(Footprint(), Fence(()), None), 0.0, 0.0)
     for number in range(40):
         assert given.unchanged(frozenset({f"{number}" + "x" * 1000})) is None
         assert given.unchanged(frozenset({'"digest"', f"{number}"})) is not None

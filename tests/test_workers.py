@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.asking import inline, local
 from tests.starting import ROOT, failed, served, strata, surroundings
@@ -63,6 +65,22 @@ def wait_until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def figures(address: str) -> dict[tuple[str, ...], float]:
+    """What whichever worker is asked tells, by name and the values of labels."""
+    written = httpx.get(f"{address}/metrics", timeout=60, trust_env=False).text
+    return {
+        (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(written)
+        for sample in family.samples
+    }
+
+
+def ask_for_models(address: str, times: int = 20) -> None:
+    """On a connection each."""
+    for _ in range(times):
+        assert httpx.get(f"{address}/v1/models", timeout=60, trust_env=False).status_code == 200
 
 
 def statuses(address: str, times: int = 20) -> set[int]:
@@ -191,7 +209,7 @@ def test_workers_that_cannot_start_are_told_once_and_end_with_1(home: Path) -> N
         command, env=surroundings(home), cwd=ROOT, capture_output=True, check=False, timeout=60, text=True
     )
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.count("Process ForkProcess-") == 1
+    assert done.stderr.count('"event":"fault"') == 1
     assert "strata: cannot start to serve: the first worker ended with 1" in done.stderr
 
 
@@ -213,3 +231,77 @@ def test_with_redis_nothing_is_said_of_sessions(home: Path) -> None:
         process.send_signal(signal.SIGTERM)
         _, told = process.communicate(timeout=60)
     assert b"keep sessions of their own" not in told
+
+
+ASKED = ("strata_requests_total", "GET", "/v1/models", "2xx")
+
+
+def test_whichever_worker_is_asked_tells_the_figures_of_all(home: Path) -> None:
+    with served(home, "--workers", "3") as (address, process):
+        wait_until(lambda: len(workers_of(process.pid)) == 3)
+        ask_for_models(address, 30)
+        wait_until(lambda: figures(address).get(ASKED) == 30)
+        seen = [figures(address) for _ in range(10)]
+    assert {told[ASKED] for told in seen} == {30}
+    assert {told["strata_workers",] for told in seen} == {3}
+    assert {told["strata_metrics_complete",] for told in seen} == {1}
+    latencies = ("strata_request_seconds_count", *ASKED[1:])
+    assert {told[latencies] for told in seen} == {30}
+
+
+def test_what_workers_counted_that_were_killed_is_not_forgotten(home: Path) -> None:
+    with served(home, "--workers", "2") as (address, process):
+        wait_until(lambda: len(workers_of(process.pid)) == 2)
+        ask_for_models(address)
+        wait_until(lambda: figures(address).get(ASKED) == 20)
+        told = [20.0]
+        for lost in workers_of(process.pid):
+            os.kill(lost, signal.SIGKILL)
+            wait_until(lambda lost=lost: lost not in workers_of(process.pid))
+            told += [figures(address)[ASKED] for _ in range(5)]
+            wait_until(lambda: len(workers_of(process.pid)) == 2)
+        wait_until(lambda: figures(address)["strata_workers",] == 2)
+        told.append(figures(address)[ASKED])
+    assert set(told) == {20}
+
+
+def test_what_workers_counted_that_were_renewed_is_told_to_the_last_request(home: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    with served(home, "--workers", "2", TMPDIR=str(kept)) as (address, process):
+        for _ in range(3):
+            wait_until(lambda: len(workers_of(process.pid)) == 2)
+            old = workers_of(process.pid)
+            ask_for_models(address, 10)
+            process.send_signal(signal.SIGHUP)
+            wait_until(lambda old=old: not old & workers_of(process.pid))
+        wait_until(lambda: figures(address)["strata_workers",] == 2)
+        assert figures(address)[ASKED] == 30
+        (folder,) = kept.glob("strata-*")
+        wait_until(lambda: len([file for file in folder.iterdir() if not file.suffix]) == 3)  # of two, and the gone
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+    assert list(kept.iterdir()) == []
+
+
+def test_a_worker_that_cannot_reach_the_others_figures_tells_its_own_and_says_so(home: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    with served(home, "--workers", "2", TMPDIR=str(kept)) as (address, process):
+        wait_until(lambda: len(workers_of(process.pid)) == 2)
+        (folder,) = kept.glob("strata-*")
+        shutil.rmtree(folder)
+        told = figures(address)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+    assert (told["strata_metrics_complete",], told["strata_workers",]) == (0, 1)
+    assert process.returncode == 0
+
+
+def test_workers_whose_starter_was_killed_leave_no_figures_behind(home: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    with served(home, "--workers", "2", TMPDIR=str(kept)) as (_, process):
+        wait_until(lambda: len(workers_of(process.pid)) == 2)
+        process.kill()
+        wait_until(lambda: not list(kept.iterdir()))

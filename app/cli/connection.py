@@ -148,6 +148,8 @@ class Connection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         if not self._deaf:
             self._coming, self._unheard = False, 0
+            if not self.parser.should_keep_alive():  # that may stand behind the body
+                self.cycle.keep_alive = False
             super().on_message_complete()
 
     # Requests under way
@@ -240,7 +242,7 @@ class Connection(HttpToolsProtocol):
         state: dict[str, Any] = cycle.scope.setdefault("state", {})
         if not cycle.response_started:
             state["refused"] = problem
-            self._write(problem, state.get("request_id") or name_for(cycle.scope["headers"], self._telling))
+            self._write(problem, state.get("request_id") or name_for([*cycle.scope["headers"]], self._telling))
         cycle.disconnected = True
         cycle.message_event.set()
         self.transport.close()

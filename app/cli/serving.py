@@ -45,7 +45,8 @@ def announce(settings: Settings, port: int) -> None:
     reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - to read it
     address = f"http://{f'[{reached}]' if ':' in reached else reached}:{port}"
     said = speech()
-    said.say("info", "serving", _invitation(settings, address), {"address": address, "version": __version__})
+    values = {"address": address, "version": __version__}
+    said.say("info", "serving", _invitation(settings, address), values, line=f"Strata {__version__} on {address}")
     for number, folder in enumerate(settings.roots, start=1):
         if not folder.is_dir():
             told = f"strata: the root {folder} is no folder: nothing is read from it"

@@ -15,7 +15,6 @@ from types import FrameType
 
 import typer
 from fastapi import FastAPI
-from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import Metric
 
 from app.cli.crew import Crew
@@ -116,9 +115,7 @@ def work(settings: Settings, listening: socket.socket, ready: Connection, crew: 
         except CannotStartError as error:
             typer.echo(f"strata: {error}", err=True)
             sys.exit(NOT_SERVING)
-        server = WorkingServer(
-            app, ready, Figures(getattr(app.state, "metrics", None) or Metrics(CollectorRegistry()), crew, name)
-        )
+        server = WorkingServer(app, ready, Figures(app.state.metrics, crew, name))
         record_everything(log)
         threading.Thread(target=_end_with_the_parent, args=(server, crew), daemon=True).start()
         server.run(sockets=[listening])

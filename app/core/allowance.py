@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-
 PATTERN_CHARACTERS = 64
 """Of a pattern that counts for one: time and memory of reading it go by its characters."""
 

@@ -129,6 +129,11 @@ class DocumentReader:
         if reading.long_line is not None:
             line = reading.long_line + front.lines
             advice.append(f"Line {line} is too long: includes in it are not looked for.")
+        if reading.unread_line is not None:
+            advice.append(
+                f"From line {reading.unread_line + front.lines} on this text takes too long to look through: includes "
+                "and comments there do not count. Make it shorter, or its Markdown plainer."
+            )
         return Document(
             raw=raw,
             text=reading.text,

@@ -89,7 +89,7 @@ def _without_sets(glob: str, sets: list[str]) -> str:
 
     def replaced(found: re.Match[str]) -> str:
         if found[0].startswith("\\"):
-            return "/" if found[0] == "\\/" and 0 < found.start() and found.end() < len(glob) else found[0]
+            return "/" if found[0] == "\\/" and found.start() > 0 and found.end() < len(glob) else found[0]
         sets.append(_regex_of(found))
         slashed.append("/" in found[0])
         return _PLACE

@@ -9,14 +9,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
+
+from app.core.parsers import TakesTooLongError, environment, parser
 
 LONGEST_RUN = 8 * 1024
 """Characters that the inline parser is given at once."""
-
-DEEPEST = 100
-"""Blocks nested deeper than this are read as text: the parser is recursive."""
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _HEADING = re.compile(r"#{1,6}[ \t]")
@@ -38,66 +36,77 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A text without its block comments, and what it mentions, in order."""
+    """A text without its block comments, and what it mentions, in order.
+
+    From ``unread_line`` on nothing was looked for: that would take too long.
+    """
 
     text: str
     mentions: tuple[Mention, ...] = ()
     open_comment_line: int | None = None
     open_fence_line: int | None = None
     long_line: int | None = None
+    unread_line: int | None = None
 
 
 class MarkdownReader:
     """Parses memory files. Stateless between calls, which may come from several threads; one per process is enough."""
 
     def __init__(self) -> None:
-        self._whole = _parser()
-        self._blocks = _parser().disable("inline")
-        for parser in (self._whole, self._blocks):
-            parser.parse("text")  # the first call fills the parser's tables, and no other thread may see them half full
+        self._whole = parser()
+        self._blocks = parser().disable("inline")
+        for one in (self._whole, self._blocks):
+            one.parse("text", environment())  # the first call fills the parser's tables, and no other thread may see them half full
 
     def read(self, text: str) -> Reading:
         if "<!--" not in text and "@" not in text:
             return Reading(text=text)
-        references: dict[str, Any] = {}
+        env = environment()
         lines: list[str] = _LINE.findall(text)
-        tokens = self._blocks_in(lines, references)
+        tokens, unread = self._blocks_in(lines, env)
+        mentions, unheard = self._mentions(tokens, env) if "@" in text else ((), None)
         return Reading(
             text=_without_comments(lines, tokens) if "<!--" in text else text,
-            mentions=tuple(self._mentions(tokens, references)) if "@" in text else (),
+            mentions=mentions,
             open_comment_line=_open_comment(tokens),
             open_fence_line=_open_fence(lines, tokens),
             long_line=_long_line(tokens),
+            unread_line=unread if unheard is None else unheard,
         )
 
-    def _blocks_in(self, lines: Sequence[str], references: dict[str, Any]) -> list[Token]:
-        """The blocks of those sections that can hold something to be told."""
+    def _blocks_in(self, lines: Sequence[str], env: dict[str, Any]) -> tuple[list[Token], int | None]:
+        """The blocks of those sections that can hold something to be told, and the line where that took too long."""
         tokens: list[Token] = []
         for start, end in _telling(lines):
-            found = self._blocks.parse("".join(lines[start:end]), references)
-            if end < len(lines) and _runs_on(found, end - start):
-                return tokens + _moved(self._blocks.parse("".join(lines[start:]), references), start)
+            try:
+                found = self._blocks.parse("".join(lines[start:end]), env)
+                if end < len(lines) and _runs_on(found, end - start):
+                    return tokens + _moved(self._blocks.parse("".join(lines[start:]), env), start), None
+            except TakesTooLongError:
+                return tokens, start + 1
             tokens += _moved(found, start)
-        return tokens
+        return tokens, None
 
-    def _mentions(self, tokens: Sequence[Token], references: dict[str, Any]) -> Iterator[Mention]:
+    def _mentions(self, tokens: Sequence[Token], env: dict[str, Any]) -> tuple[tuple[Mention, ...], int | None]:
+        """What the blocks mention, and the line where looking for it took too long."""
+        found: list[Mention] = []
         for token in tokens:
             if "@" not in token.content or token.map is None:
                 continue
-            line = token.map[0] + 1
-            if token.type == "inline":
-                for start, run in _runs(token.content):
-                    children = self._whole.parseInline(run, references)[0].children or []
-                    for mention in _placed(_mentions_inline(children, 0), run):
-                        yield replace(mention, line=line + start + mention.line)
-            elif token.type == "html_block" and _is_comment(token.content) and "-->" in token.content:
-                yield from _mentions_in("".join(_around_comments(token.content, keep_lines=True)), line)
+            try:
+                found.extend(tuple(self._mentions_of(token, token.map[0] + 1, env)))
+            except TakesTooLongError:
+                return tuple(found), token.map[0] + 1
+        return tuple(found), None
 
-
-def _parser() -> MarkdownIt:
-    """CommonMark with GFM's tables and deletions; escapes stay apart from text and entities stay as written."""
-    parser = MarkdownIt("commonmark", {"maxNesting": DEEPEST})
-    return parser.enable(["table", "strikethrough"]).disable(["text_join", "entity"])
+    def _mentions_of(self, token: Token, line: int, env: dict[str, Any]) -> Iterator[Mention]:
+        if token.type == "inline":
+            for start, run in _runs(token.content):
+                children = self._whole.parseInline(run, env)[0].children or []
+                for mention in _placed(_mentions_inline(children, 0), run):
+                    yield replace(mention, line=line + start + mention.line)
+        elif token.type == "html_block" and _is_comment(token.content) and "-->" in token.content:
+            yield from _mentions_in("".join(_around_comments(token.content, keep_lines=True)), line)
 
 
 def _telling(lines: Sequence[str]) -> Iterator[tuple[int, int]]:

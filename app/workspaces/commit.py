@@ -25,6 +25,7 @@ from app.workspaces.program import (
     REFS,
     TRIES,
     GitProgram,
+    commits_of,
     default_among,
     detached,
     lines_of,
@@ -150,7 +151,7 @@ class GitWorkspace:
         if branches is None:
             queries["refs"] = REFS
         told = self._program.ask(self._git_folder, queries)
-        log = lines_of(told["log"])
+        log = commits_of(told["log"])
         default = default_among(lines_of(told["refs"])) if branches is None else branches.default
         return GitFacts(
             roots,

@@ -61,8 +61,11 @@ class Way(Protocol):
     def may_list(self, real: str) -> bool:
         """Whether the names in the folder may be read, and what stands under them."""
 
-    def file(self, real: str) -> int:
-        """The regular file, open for reading, for the caller to close. Nothing else is opened where that can be had."""
+    def file(self, real: str) -> tuple[int, os.stat_result]:
+        """The file, open for reading, for the caller to close, and what the disk says of it.
+
+        Nothing but a regular file is opened, where that can be had; else the caller has to look what it is.
+        """
 
     def listing(self, real: str) -> int | str:
         """The folder, open for reading, for the caller to close; its path where folders cannot be opened."""
@@ -96,17 +99,17 @@ class Descent:
     def may_list(self, real: str) -> bool:
         return os.access(".", os.R_OK | os.X_OK, dir_fd=self._folder(real).number)
 
-    def file(self, real: str) -> int:
+    def file(self, real: str) -> tuple[int, os.stat_result]:
         """A place is held without opening it, which does nothing to a device; only a regular file is opened then."""
         _require_inside(self.fence, real)
         above, name = self._place(real)
         place = _Held(_opened(name, _PLACE, above.number))
-        if not stat.S_ISREG(os.fstat(place.number).st_mode):
-            raise OSError(errno.EINVAL, "not a regular file")
+        facts = os.fstat(place.number)
+        _require_regular(facts)
         try:
-            return _opened(f"{self._reopening}/{place.number}", _REOPENED)
+            return _opened(f"{self._reopening}/{place.number}", _REOPENED), facts
         except FileNotFoundError:  # no /proc is mounted here
-            return _opened(name, _READING, above.number)
+            return _facing(_opened(name, _READING, above.number))
 
     def listing(self, real: str) -> int:
         _require_inside(self.fence, real)
@@ -162,7 +165,10 @@ class ByPath:
     def may_list(self, real: str) -> bool:
         return os.access(real, os.R_OK | os.X_OK)
 
-    def file(self, real: str) -> int:
+    def file(self, real: str) -> tuple[int, os.stat_result]:
+        return _facing(self._inside(real))
+
+    def _inside(self, real: str) -> int:
         number = _opened(real, _READING)
         try:
             _require_inside(self.fence, os.path.realpath(real))
@@ -173,7 +179,7 @@ class ByPath:
 
     def listing(self, real: str) -> int | str:
         if os.scandir in os.supports_fd:
-            return self.file(real)
+            return self._inside(real)
         _require_inside(self.fence, os.path.realpath(real))
         return real
 
@@ -199,6 +205,17 @@ def _opened(path: str, flags: int, folder: int | None = None) -> int:
     except OSError as error:
         raise_if_too_many(error)
         raise
+
+
+def _facing(number: int) -> tuple[int, os.stat_result]:
+    return number, os.fstat(number)
+
+
+def _require_regular(facts: os.stat_result) -> None:
+    if stat.S_ISDIR(facts.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "a folder")
+    if not stat.S_ISREG(facts.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file")
 
 
 def raise_if_too_many(error: OSError) -> None:

@@ -77,6 +77,16 @@ class Disk:
         self._file_marks: Cache[str, FileMark] = Cache(max_cache_bytes // 8, _file_mark_bytes)
         self._folder_marks: Cache[str, FolderMark] = Cache(max_cache_bytes // 8, _folder_mark_bytes)
 
+    @property
+    def file_lookups(self) -> tuple[int, int]:
+        """How often a file was found in memory, and how often not."""
+        return self._files.lookups
+
+    @property
+    def listing_lookups(self) -> tuple[int, int]:
+        """The same of listings of folders."""
+        return self._listings.lookups
+
     def is_settled(self, stamp: Stamp, path: str, taken: int) -> bool:
         """Whether ``stamp``, taken at ``taken`` or later, cannot stand for two states of what is at ``path``."""
         newest = max(stamp.modified, stamp.changed)
@@ -113,8 +123,18 @@ class Disk:
             return Held(refused(Kind.OUTSIDE))
         except (FileNotFoundError, NotADirectoryError):
             return Held(refused(Kind.MISSING))
+        except IsADirectoryError:
+            return Held(refused(Kind.DIRECTORY))
         except OSError:
             return Held(refused(Kind.UNREADABLE))
+
+    def known(self, facts: os.stat_result, real: str, limit: int, taken: int) -> Held | None:
+        """The file of which the disk said ``facts`` at ``taken`` or later, if there is no need to open it."""
+        stamp = stamp_of(facts)
+        if stamp.size > limit:
+            return Held(Content(None, "budget"), stamp)
+        kept = self._files.get(stamp[:2])
+        return kept if kept is not None and kept.stamp == stamp and self.is_settled(stamp, real, taken) else None
 
     def names(self, way: Way, real: str) -> tuple[str, ...]:
         """The names in the folder at the real path ``real``, sorted; empty when it cannot be read."""
@@ -125,6 +145,12 @@ class Disk:
         except OSError as error:
             raise_if_too_many(error)
             return ()
+
+    def known_names(self, facts: os.stat_result, real: str, taken: int) -> tuple[str, ...] | None:
+        """As `known`, of a folder."""
+        stamp = stamp_of(facts)
+        kept = self._listings.get(stamp[:2])
+        return kept.names if kept is not None and kept.stamp == stamp and self.is_settled(stamp, real, taken) else None
 
     def file_mark(self, path: str, held: Held, taken: int) -> FileMark:
         """The file at ``path``, which was read as ``held`` at ``taken`` or later."""
@@ -158,29 +184,14 @@ class Disk:
 
     def _read(self, way: Way, real: str, limit: int) -> Held:
         taken = self.wall()
-        known = self._unopened(way.facts(real), real, limit, taken)
-        if known is not None:
-            return known
-        opened = way.file(real)
+        opened, facts = way.file(real)
         try:
-            facts = os.fstat(opened)
-            return self._unopened(facts, real, limit, taken) or self._opened(opened, facts, real, limit, taken)
+            kind = self._kind(facts, real)
+            return self._kept(opened, stamp_of(facts), real, limit, taken) if kind is Kind.FILE else Held(refused(kind))
         finally:
             os.close(opened)
 
-    def _unopened(self, facts: os.stat_result, real: str, limit: int, taken: int) -> Held | None:
-        """What is known of a file without reading it."""
-        kind = self._kind(facts, real)
-        if kind is not Kind.FILE:
-            return Held(refused(kind))
-        stamp = stamp_of(facts)
-        if stamp.size > limit:
-            return Held(Content(None, "budget"), stamp)
-        kept = self._files.get(stamp[:2])
-        return kept if kept is not None and kept.stamp == stamp and self.is_settled(stamp, real, taken) else None
-
-    def _opened(self, opened: int, facts: os.stat_result, real: str, limit: int, taken: int) -> Held:
-        stamp = stamp_of(facts)
+    def _kept(self, opened: int, stamp: Stamp, real: str, limit: int, taken: int) -> Held:
         is_settled = self.is_settled(stamp, real, taken)
         held = _read(opened, stamp, limit)
         if is_settled and held.content.data is not None and stamp_of(os.fstat(opened)) == stamp:
@@ -190,12 +201,6 @@ class Disk:
 
     def _names(self, way: Way, real: str) -> tuple[str, ...]:
         taken = self.wall()
-        facts = way.facts(real)
-        if self._kind(facts, real) is not Kind.DIRECTORY:
-            return ()
-        kept = self._listings.get((facts.st_dev, facts.st_ino))
-        if kept is not None and kept.stamp == stamp_of(facts) and self.is_settled(kept.stamp, real, taken):
-            return kept.names
         opened = way.listing(real)
         if isinstance(opened, str):
             return _names_in(opened)
@@ -206,7 +211,7 @@ class Disk:
 
     def _listed(self, opened: int, real: str, taken: int) -> tuple[str, ...]:
         facts = os.fstat(opened)
-        if self._kind(facts, real) is not Kind.DIRECTORY:
+        if not self._may_open(facts, real):
             return ()
         stamp = stamp_of(facts)
         is_settled = self.is_settled(stamp, real, taken)
@@ -228,6 +233,8 @@ def word_for(entry: Entry | None) -> str:
 
 
 def _read(opened: int, stamp: Stamp, limit: int) -> Held:
+    if stamp.size > limit:
+        return Held(Content(None, "budget"), stamp)
     parts = []
     left = limit + 1
     while left > 0 and (part := os.read(opened, min(left, stamp.size + CHUNK))):

@@ -75,7 +75,7 @@ class LocalWorkspace:
             return refused(node.kind)
         held = self._files.get(node.real)
         if held is None:
-            held = self._files[node.real] = self._disk.read(self._way, node.real, self._limit)
+            held = self._files[node.real] = self._held(node.real)
         return held.content
 
     def names(self, path: str) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ class LocalWorkspace:
             return ()
         names = self._listings.get(node.real)
         if names is None:
-            names = self._listings[node.real] = self._disk.names(self._way, node.real)
+            names = self._listings[node.real] = self._listed(node.real)
         return names
 
     def roots(self, cwd: str) -> GitRoots | None:
@@ -120,6 +120,20 @@ class LocalWorkspace:
     def close(self) -> None:
         self._way.close()
 
+    def _held(self, real: str) -> Held:
+        facts = self._facts(real)
+        known = facts and self._disk.known(facts, real, self._limit, self._taken)
+        return known or self._disk.read(self._way, real, self._limit)
+
+    def _listed(self, real: str) -> tuple[str, ...]:
+        facts = self._facts(real)
+        known = None if facts is None else self._disk.known_names(facts, real, self._taken)
+        return self._disk.names(self._way, real) if known is None else known
+
+    def _facts(self, real: str) -> os.stat_result | None:
+        """What the disk said when it was looked at."""
+        return self._seen.entries.get(real, (None, None))[1]
+
     def _access(self, folder: str) -> Kind:
         known = self._accesses.get(folder)
         if known is None:
@@ -142,11 +156,12 @@ class LocalWorkspace:
         return found
 
     def _folder_mark(self, path: str, found: list[tuple[str, str]]) -> FolderMark:
-        facts = self._seen.entries.get(path, (None, None))[1]
-        return self._disk.folder_mark(path, facts, self._taken, tuple(sorted(found)), self._listings.get(path))
+        return self._disk.folder_mark(
+            path, self._facts(path), self._taken, tuple(sorted(found)), self._listings.get(path)
+        )
 
     def _size_marks(self) -> Iterator[FileMark]:
         for path in self._sized.difference(self._files):
-            facts = self._seen.entries[path][1]
+            facts = self._facts(path)
             if facts is not None:
                 yield self._disk.size_mark(path, facts, self._taken)

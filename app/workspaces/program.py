@@ -44,6 +44,8 @@ SETTINGS: tuple[Setting, ...] = (
     ("color.diff", "false"),
     ("i18n.logOutputEncoding", "UTF-8"),
 )
+_COMMIT_CHARACTERS = 1_000
+_ORDERS = dict.fromkeys((*range(0x09), *range(0x0A, 0x20), *range(0x7F, 0xA0)), "\ufffd")
 BRANCH: Query = ("symbolic-ref", "--short", "-q", "HEAD")
 STATUS: Query = ("status", "--short", "-z", "--ignore-submodules=all")
 REFS: Query = (
@@ -231,7 +233,7 @@ def _status(output: Output | None, folder: GitFolder, shown: Shown, cwd: str) ->
 
 
 def _facts(told: Mapping[str, Output | None], branches: Branches, status: str | None) -> GitFacts:
-    log = lines_of(told["log"])
+    log = commits_of(told["log"])
     return GitFacts(
         branch=branches.current or detached(log),
         default_branch=branches.default or branches.current,
@@ -280,6 +282,11 @@ def text_of(output: Output | None) -> str | None:
 def lines_of(output: Output | None) -> tuple[str, ...]:
     text = text_of(output)
     return tuple(text.split("\n")) if text else ()
+
+
+def commits_of(output: Output | None) -> tuple[str, ...]:
+    """One line for each commit. Its author may write at any length, and orders to a terminal."""
+    return tuple(line[:_COMMIT_CHARACTERS].translate(_ORDERS) for line in lines_of(output))
 
 
 def detached(log: Sequence[str]) -> str | None:

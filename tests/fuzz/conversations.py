@@ -145,7 +145,8 @@ def _a_summary_can_be_asked_for(drawn: Drawn, said: tuple[Message, ...]) -> None
     assert asked.body["messages"][-1]["role"] == "user"
     most = asked.body["max_tokens"]
     assert 0 < most <= 32_000
-    if legal(talks.as_sent(said[: owed_from(said)])) and all(one.role != "system" for one in said):
+    sound = legal(talks.as_sent(said[: owed_from(said)])) and all(one.role != "system" for one in said)
+    if sound and talks.has_sound_markers(said):
         check(Call(asked.body, system_role=True))
 
 

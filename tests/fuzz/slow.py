@@ -110,7 +110,9 @@ def _tokens(glob: str) -> Iterator[tuple[str, object]]:
             end = at
             while end < len(glob) and glob[end] == "*":
                 end += 1
-            alone = (at == 0 or glob[at - 1] == "/") and (end == len(glob) or glob[end] == "/" or glob[end:end + 2] == "\\/")
+            alone = (at == 0 or glob[at - 1] == "/") and (
+                end == len(glob) or glob[end] == "/" or glob[end : end + 2] == "\\/"
+            )
             yield (STARS if alone and end - at > 1 else STAR), None
             at = end
         elif one == "[":

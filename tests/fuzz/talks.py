@@ -105,13 +105,19 @@ def _marked(drawn: Drawn, block: Json) -> Json:
     return {**block, "cache_control": drawn.choice(LEGAL_MARKERS)} if takes and drawn.maybe(0.1) else block
 
 
+def has_sound_markers(messages: tuple[Message, ...]) -> bool:
+    """Whether the markers are as the planner leaves them."""
+    blocks = [block for one in messages if not isinstance(one.content, str) for block in one.content]
+    return all(block["cache_control"] in LEGAL_MARKERS for block in blocks if "cache_control" in block)
+
+
 def changed(drawn: Drawn, messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """The same with messages lost, doubled or moved."""
     found = list(messages)
     for _ in drawn.several(3):
         at, to = drawn.randint(0, len(found)), drawn.randint(0, len(found))
         found = drawn.choice((found[:at] + found[at + 1 :], found[:at] + found[at - 1 :], found[to:] + found[:to]))
-    return tuple(found)
+    return tuple(replace(one) for one in found)
 
 
 def hostile(drawn: Drawn) -> tuple[Message, ...]:

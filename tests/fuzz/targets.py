@@ -6,4 +6,9 @@ from collections.abc import Callable
 
 from tests.fuzz import bodies, conversations, edges, texts
 
-TARGETS: dict[str, Callable[[bytes], None]] = {**texts.TARGETS, **conversations.TARGETS, **bodies.TARGETS, **edges.TARGETS}
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    **texts.TARGETS,
+    **conversations.TARGETS,
+    **bodies.TARGETS,
+    **edges.TARGETS,
+}

@@ -141,7 +141,7 @@ def braces(data: bytes) -> None:
     assert sum(map(len, found)) <= characters or "{" not in glob
     for one in found:
         compiled(one)
-    if re.fullmatch(r"[^{}\\.$]*(?:\{[^{}\\.$]*\}[^{}\\.$]*)*", glob):
+    if "{" in glob and re.fullmatch(r"[^{}\\.$]*(?:\{[^{}\\.$]*\}[^{}\\.$]*)*", glob):
         assert list(found) == [one for one in _simply_expanded(glob) if one], glob
 
 

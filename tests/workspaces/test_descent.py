@@ -49,8 +49,10 @@ def way(request: pytest.FixtureRequest, root: Path) -> Iterator[Way]:
         yield way
 
 
-def read(number: int) -> bytes:
+def read(opened: tuple[int, os.stat_result]) -> bytes:
+    number, facts = opened
     try:
+        assert facts.st_ino == os.fstat(number).st_ino
         return os.read(number, LIMIT)
     finally:
         os.close(number)
@@ -116,10 +118,10 @@ def test_a_way_leaves_nothing_open(root: Path, way: Way) -> None:
     way.close()
     before = open_descriptors()
     way.facts(f"{root}/docs/deep/a.md")
-    os.close(way.file(f"{root}/docs/deep/a.md"))
+    os.close(way.file(f"{root}/docs/deep/a.md")[0])
     for path in (f"{root}/gone.md", f"{root}/link.md/a", f"{root}/docs", str(root.parent)):
         with suppress(OSError):
-            os.close(way.file(path))
+            os.close(way.file(path)[0])
     way.close()
     way.close()
     assert open_descriptors() == before

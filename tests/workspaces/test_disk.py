@@ -221,16 +221,18 @@ def test_nothing_of_a_pseudo_file_system_is_told_or_read(tmp_path: Path) -> None
     assert disk.read(way, f"{tmp_path}/mounted/environ", LIMIT) == Held(Content(None, "unreadable"))
 
 
-def test_what_was_mounted_over_a_file_once_it_was_looked_at_is_not_read(file: Path) -> None:
-    answers = iter([False, True])
+def test_what_was_mounted_over_once_it_was_looked_at_is_not_read(file: Path) -> None:
+    mounted = set[str]()
 
     class Mounting(Drives):
         def is_pseudo(self, device: int, path: str) -> bool:
-            return next(answers)
+            return path in mounted
 
-    assert Disk(ROOMY, Mounting()).read(within(file.parent), str(file), LIMIT) == Held(Content(None, "unreadable"))
-    answers = iter([False, True])
-    assert Disk(ROOMY, Mounting()).names(within(file.parent), str(file.parent)) == ()
+    workspace = local(file.parent, Disk(ROOMY, Mounting()))
+    assert workspace.look(str(file)).kind is Kind.FILE
+    mounted.update((str(file), str(file.parent)))
+    assert workspace.read(str(file)) == Content(None, "unreadable")
+    assert workspace.names(str(file.parent)) == ()
 
 
 def test_what_lies_outside_is_neither_read_nor_listed(file: Path) -> None:

@@ -1,0 +1,97 @@
+"""Markdown parsers that count their steps, so that a text which takes too long is given up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.parser_inline import ParserInline
+from markdown_it.rules_block import StateBlock, blockquote, fence, list_block, table
+from markdown_it.rules_inline import StateInline, text
+
+DEEPEST = 100
+"""Blocks nested deeper than this are read as text: the parser is recursive."""
+
+MOST_STEPS = 2_000_000
+"""Of one document. A step takes a microsecond or two."""
+
+A_RULE = 10
+"""Steps that it takes to try all rules at one place."""
+
+LEFT = "steps_left"
+"""In the environment that goes with one document from call to call."""
+
+INTERRUPTS = ["paragraph", "reference", "blockquote", "list"]
+"""Blocks that a fence or a quote ends."""
+
+
+class TakesTooLongError(Exception):
+    """A document has had all its steps."""
+
+
+def parser() -> MarkdownIt:
+    """CommonMark with GFM's tables and deletions; escapes stay apart from text and entities stay as written.
+
+    Its environments come from `environment`. Raises TakesTooLongError.
+    """
+    made = MarkdownIt("commonmark")
+    made.inline = _Inline()
+    made.configure("commonmark", {"maxNesting": DEEPEST})
+    made.enable(["table", "strikethrough"]).disable(["text_join", "entity"])
+    made.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
+    made.block.ruler.at("fence", _fence, {"alt": INTERRUPTS})
+    made.block.ruler.at("blockquote", _quote, {"alt": INTERRUPTS})
+    made.block.ruler.at("list", _list, {"alt": ["paragraph", "reference", "blockquote"]})
+    made.inline.ruler.at("text", _text)
+    return made
+
+
+def environment() -> dict[str, Any]:
+    """What goes with one document."""
+    return {LEFT: MOST_STEPS}
+
+
+def _spend(env: Any, steps: int) -> None:
+    env[LEFT] -= steps
+    if env[LEFT] < 0:
+        raise TakesTooLongError
+
+
+class _Inline(ParserInline):
+    def skipToken(self, state: StateInline) -> None:  # noqa: N802 - the name is the parser's
+        _spend(state.env, 1)
+        super().skipToken(state)
+
+
+def _text(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - rules are called so
+    """The first rule at every place of a paragraph."""
+    _spend(state.env, A_RULE)
+    return text(state, silent)
+
+
+def _fence(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001
+    """One of the first rules at every line, and among those that may end the block before it."""
+    _spend(state.env, A_RULE)
+    return fence(state, start, end, silent)
+
+
+def _quote(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001
+    return blockquote(state, start, end, silent) and _paid(state, silent, state.line - start)
+
+
+def _list(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001
+    """Each list looks through all that it holds."""
+    before = len(state.tokens)
+    return list_block(state, start, end, silent) and _paid(state, silent, (len(state.tokens) - before) // 4)
+
+
+def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001
+    """A short line makes as many cells as the table is wide."""
+    before = len(state.tokens)
+    return table(state, start, end, silent) and _paid(state, silent, 2 * (len(state.tokens) - before))
+
+
+def _paid(state: StateBlock, silent: bool, steps: int) -> bool:  # noqa: FBT001
+    if not silent:
+        _spend(state.env, max(0, steps))
+    return True
