@@ -42,6 +42,7 @@ from app.figures import (
     span_families,
     work_families,
 )
+from app.request_metrics import Histogram as Drawn
 
 MEDIA_TYPE = CONTENT_TYPE_LATEST
 LOOK_SECONDS = 1.0
@@ -202,12 +203,14 @@ class Metrics:
     def families(self) -> Iterator[Metric]:
         """This process's figures. On its event loop: some of what is asked belongs to that."""
         for family in self._registry.collect():
-            family.samples = [sample for sample in family.samples if not sample.name.endswith(CREATED)]
+            if not isinstance(family, Drawn):
+                family.samples = [sample for sample in family.samples if not sample.name.endswith(CREATED)]
             yield family
 
     async def told(self) -> bytes:
         """The figures of the service in Prometheus' text format."""
-        return _text(await self._shared()) if self._shared else self.written()
+        families = await self._shared() if self._shared else (*self.families(), complete(whole=True))
+        return await asyncio.to_thread(_text, families)
 
     def written(self) -> bytes:
         """This process's figures in Prometheus' text format."""

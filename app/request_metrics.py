@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
 
 BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 """Upper bounds of the histograms, in seconds."""
@@ -24,8 +25,32 @@ NO_ROUTE = "none"
 LABELS = ("route", "method", "status")
 
 
+Row = tuple[tuple[str, ...], tuple[int, ...], float]
+"""Values of labels; how much lay between two bounds each, and beyond the last; seconds in all."""
+
+
+class Histogram(Metric):
+    """A histogram whose samples, which are many, are made when they are asked for."""
+
+    def __init__(self, name: str, told: str, labels: Iterable[str], rows: Iterable[Row]) -> None:
+        super().__init__(name, told, "histogram")
+        self.labels = tuple(labels)
+        self.rows = tuple(rows)
+
+    @property
+    def samples(self) -> list[Sample]:
+        family = HistogramMetricFamily(self.name, self.documentation, labels=self.labels)
+        for labels, counts, seconds in self.rows:
+            family.add_metric(labels, _buckets(counts), seconds)
+        return family.samples
+
+    @samples.setter
+    def samples(self, _: list[Sample]) -> None:
+        """Every family begins without any."""
+
+
 @dataclass(slots=True)
-class _Row:
+class _Counted:
     """``counts``: between the bounds, and one beyond the last."""
 
     counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
@@ -33,24 +58,23 @@ class _Row:
 
 
 class Durations:
-    """A histogram of seconds by rows of labels."""
+    """Seconds by rows of labels."""
 
     def __init__(self, name: str, told: str, labels: tuple[str, ...]) -> None:
         self._name, self._told, self._labels = name, told, labels
-        self._rows: dict[tuple[str, ...], _Row] = {}
+        self._rows: dict[tuple[str, ...], _Counted] = {}
 
     def add(self, labels: tuple[str, ...], seconds: float) -> None:
         row = self._rows.get(labels)
         if row is None:
-            row = self._rows[labels] = _Row()
+            row = self._rows[labels] = _Counted()
         row.counts[bisect_left(BOUNDS, seconds)] += 1
         row.seconds += seconds
 
-    def family(self) -> Metric:
-        found = HistogramMetricFamily(self._name, self._told, labels=self._labels)
-        for labels, row in sorted(self._rows.items()):
-            found.add_metric(labels, _buckets(row.counts), row.seconds)
-        return found
+    def family(self) -> Histogram:
+        """As it is now."""
+        rows = ((labels, tuple(row.counts), row.seconds) for labels, row in sorted(self._rows.items()))
+        return Histogram(self._name, self._told, self._labels, rows)
 
     def times(self) -> Iterator[tuple[tuple[str, ...], int]]:
         """How often something was added, by labels."""
@@ -80,6 +104,6 @@ class RequestMetrics(Collector):
 _CLASSES = {number: f"{number}xx" for number in range(1, 6)}
 
 
-def _buckets(counts: list[int]) -> list[tuple[str, float]]:
+def _buckets(counts: tuple[int, ...]) -> list[tuple[str, float]]:
     bounds = (*(str(float(bound)) for bound in BOUNDS), "+Inf")
     return list(zip(bounds, accumulate(counts), strict=True))

@@ -10,8 +10,9 @@ from typing import Any
 
 import httpx
 
+from app.building import build_contexts
 from app.context import Contexts
-from app.main import build_app, build_contexts
+from app.main import build_app
 from app.settings import Settings
 from app.wire.compactions import PlanAnswer, RunAnswer
 from tests.asking import inline

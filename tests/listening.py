@@ -15,7 +15,8 @@ from uuid import uuid4
 
 import httpx
 
-from app.main import build_app, build_contexts
+from app.building import build_contexts
+from app.main import build_app
 from app.notifying import Notifier, WatchRefusedError
 from app.settings import Settings
 from app.watching import Watchers

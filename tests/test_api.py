@@ -16,8 +16,9 @@ import pytest
 from fastapi import FastAPI, HTTPException
 
 from app.api import answer_problems
+from app.building import build_contexts
 from app.core.remembered import Remembered
-from app.main import build_app, build_contexts, create_app
+from app.main import build_app, create_app
 from app.settings import Settings
 from app.stores.process import ProcessStore
 from app.stores.sessions import Sessions

@@ -16,8 +16,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from app.building import build_contexts
 from app.cli.server import _configuration
-from app.main import build_contexts
 from app.settings import Settings
 from tests.bench import growth, speed, tables
 from tests.bench.floor import OPTIONS, Fixed, floor

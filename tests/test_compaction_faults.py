@@ -14,8 +14,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 from pydantic import ValidationError
 
+from app.building import build_contexts, compactions
 from app.errors import AutoCompactOff, CompactingAlready, InvalidRequest
-from app.main import build_contexts, compactions
 from app.metrics import Metrics
 from app.settings import Settings
 from app.wire.compactions import CompactionAsk, CompactionRequest, compaction_ask

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from app.building import build_contexts, compactions
 from app.compacting import Compactions
 from app.context import Contexts
 from app.core.remembered import Remembered
 from app.errors import CompactingAlready
-from app.main import build_contexts, compactions
 from app.metrics import Metrics
 from app.settings import Settings
 from app.wire.compactions import CompactionAsk, CompactionRequest, compaction_ask

@@ -17,11 +17,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.building import build_contexts
 from app.core.facts import Client, GitFacts, Node, Request
 from app.core.paths import Paths
 from app.errors import GitUnavailable, TookTooLong
 from app.gather import Known, Wanted, gather
-from app.main import build_app, build_contexts, create_app
+from app.main import build_app, create_app
 from app.settings import Settings
 from app.workspaces.containment import Shown
 from app.workspaces.inline import InlineFile, InlineWorkspace, Text

@@ -14,9 +14,10 @@ import httpx
 import pytest
 import uvicorn
 
+from app.building import build_contexts
 from app.cli.server import Server
 from app.events import KEPT_BYTES, Event, Log
-from app.main import build_app, build_contexts
+from app.main import build_app
 from app.notifying import Notifier
 from app.watching import Watchers
 from app.workspaces.disk import Disk

@@ -227,6 +227,22 @@ def test_a_turn_that_is_cancelled_is_nobodys() -> None:
     gated(test)
 
 
+def test_a_turn_that_comes_as_it_is_cancelled_is_the_next_ones() -> None:
+    async def test(one: Gated) -> None:
+        asked = [Asking(name=str(number)) for number in range(3)]
+        tasks = [each.start(one.gate) for each in asked]
+        await settled()
+        one.work.go.set()
+        while one.room.working.waiting == 2:  # noqa: ASYNC110 - it stops at the very step
+            await asyncio.sleep(0)
+        tasks[1].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert one.work.begun == ["0", "2"]
+        assert [each.status for each in (asked[0], asked[2])] == [200, 200]
+
+    gated(test, max_queue=2)
+
+
 def test_work_that_fails_gives_its_place_back() -> None:
     async def fails(scope: Scope, receive: Receive, send: Send) -> None:
         raise LookupError
@@ -392,6 +408,19 @@ def test_a_reader_who_is_slow_holds_no_place() -> None:
         assert slow.status == 200
 
     gated(test)
+
+
+def test_who_goes_away_while_worked_for_is_seen_to_go() -> None:
+    told: list[Message] = []
+
+    async def waits(scope: Scope, receive: Receive, send: Send) -> None:
+        told.extend([await receive(), await receive()])
+
+    async def test(one: Gated) -> None:
+        await Asking(sent=(WHOLE, GONE)).start(one.gate)
+
+    gated(test, work=waits)
+    assert told == [WHOLE, GONE]
 
 
 def test_who_asks_whether_the_caller_is_there_is_told_that_it_was_answered() -> None:

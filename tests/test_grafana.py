@@ -150,9 +150,10 @@ def answered(prometheus: httpx.Client, query: str) -> list[Any]:
 
 def has_scraped(prometheus: httpx.Client) -> bool:
     try:
-        return bool(answered(prometheus, "rate(strata_requests_total[30s]) > 0"))
+        ready = prometheus.get("/-/ready").status_code == httpx.codes.OK
     except httpx.TransportError:  # it has not begun yet
         return False
+    return ready and bool(answered(prometheus, "rate(strata_requests_total[30s]) > 0"))
 
 
 def test_a_real_prometheus_answers_every_question_of_the_board(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from starlette.types import Message
 
+from app.building import build_contexts
 from app.core.footprint import FolderMark, Footprint
 from app.core.remembered import Remembered
 from app.disk_checks import DiskChecks
@@ -20,7 +21,6 @@ from app.event_routes import EventStream
 from app.events import KEPT, WAITING, Event, Listener, Log
 from app.hub import KEPT_LOGS, Hub, Rhythm, Seats
 from app.looking import Looks
-from app.main import build_contexts
 from app.metrics import Metrics
 from app.settings import Settings
 from app.stores.process import ProcessStore
@@ -115,7 +115,7 @@ def test_a_change_that_a_turn_has_read_before_it_was_told_is_told_once(root: Pat
         await stage.begin(listing(root))
         seen = await stage.checks.first(SESSION, stage.fence)
         (root / "a.md").write_text("New.")
-        _, now = stage.footprints.changes(listing(root))
+        _, now = stage.footprints.changes(listing(root), stage.fence)
         await stage.begin(now)
         found = await stage.checks.again(SESSION, seen)
         assert found is not None

@@ -13,12 +13,12 @@ from typing import Any
 import httpx
 import pytest
 
-from app.main import CannotStartError, create_app
+from app.building import CannotStartError
+from app.main import create_app
 from app.settings import Settings
 from tests.asking import answered, ask, inline, local, refused
-from tests.waiting import soon
 from tests.serving import serve
-
+from tests.waiting import soon
 
 OWN_HEADERS = {"date", "x-request-id", "content-length"}
 """Of one answer alone."""

@@ -276,7 +276,8 @@ AS_NOBODY = """
 import asyncio, os, sys
 from dataclasses import asdict
 from pathlib import Path
-from app.main import build_contexts, server_facts
+from app.building import build_contexts
+from app.main import server_facts
 from app.settings import Settings
 from app.wire.answers import context_answer, to_bytes
 from app.wire.requests import parse_context_request, to_ask

@@ -156,7 +156,7 @@ def test_at_a_terminal_the_service_says_in_words_where_it_is(tmp_path: Path) -> 
 def test_elsewhere_every_line_of_its_life_is_json(tmp_path: Path) -> None:
     command = [*STRATA, "serve", "--port", "0", "--workers", "2"]
     environment = surroundings(tmp_path, STRATA_ROOTS=str(tmp_path / CANARY))
-    with subprocess.Popen(command, env=environment, cwd=tmp_path, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(command, bufsize=0, env=environment, cwd=tmp_path, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         first = json.loads(process.stderr.readline())
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+", first["address"])

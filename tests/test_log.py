@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from app.log import LEVELS, Level, Log
+from app.log import LEVELS, LONGEST_TEXT, MOST_VALUES, Level, Log, readable
 from tests.starting import ROOT
 
 
@@ -28,9 +33,9 @@ def written(level: Level, *times: float) -> tuple[Log, list[bytes]]:
 
 def test_a_line_is_one_write_of_one_object() -> None:
     log, lines = written("info", 1_796_060_131.5)
-    log.line("info", "request", {"id": "a\nb", "status": 200})
+    log.line("info", "request", {"id": 'a"b', "status": 200})
     assert lines == [
-        b'{"id":"a\\nb","status":200,"event":"request","level":"info","timestamp":"2026-11-30T17:35:31.500Z"}\n'
+        b'{"id":"a\\"b","status":200,"event":"request","level":"info","timestamp":"2026-11-30T17:35:31.500Z"}\n'
     ]
 
 
@@ -81,3 +86,83 @@ def test_a_plain_line_is_the_same_line() -> None:
     log.line("info", "request", {"id": "a", "status": 200})
     log.plain("info", "request", '"id":"a","status":200')
     assert lines[0] == lines[1]
+
+
+UNSEEN_ONES = [
+    *map(chr, range(32)),
+    "\x7f",
+    "\x85",
+    "\u2028",
+    "\u2029",
+    "\u202e",
+    "\u2066",
+    "\u200b",
+    "\ufeff",
+    "\ud800",
+]
+
+
+@pytest.mark.parametrize("unseen", UNSEEN_ONES)
+def test_what_ends_a_line_or_turns_its_direction_is_replaced(unseen: str) -> None:
+    log, lines = written("info", 0.0)
+    log.line("info", "event", {"value": f"a{unseen}b", f"n{unseen}": [{"deep": unseen}]})
+    (line,) = lines
+    assert line.count(b"\n") == 1
+    assert json.loads(line) == {
+        "value": "a\ufffdb", "n\ufffd": [{"deep": "\ufffd"}], "event": "event", "level": "info",
+        "timestamp": "1970-01-01T00:00:00.000Z",
+    }  # fmt: skip
+
+
+def test_a_letter_of_any_alphabet_is_written_as_it_is() -> None:
+    assert readable("Grüße, 世界 🙂") == "Grüße, 世界 🙂"
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text(),
+        lambda kind: st.lists(kind) | st.dictionaries(st.text(), kind),
+    )
+)
+def test_whatever_a_value_holds_a_line_is_one_line_of_json(value: Any) -> None:
+    log, lines = written("info", 0.0)
+    log.line("info", "event", {"value": value})
+    (line,) = lines
+    assert line.count(b"\n") == 1
+    assert line.decode()[:-1].isprintable()
+    assert json.loads(line)["event"] == "event"
+
+
+def test_a_value_is_of_bounded_length() -> None:
+    log, lines = written("info", 0.0)
+    log.line(
+        "info", "event", {"text": "x" * 100_000, "rows": ["y"] * 1000, "more": dict.fromkeys(map(str, range(1000)))}
+    )
+    told = json.loads(lines[0])
+    assert told["text"] == "x" * LONGEST_TEXT + "…"
+    assert (len(told["rows"]), len(told["more"])) == (MOST_VALUES, MOST_VALUES)
+
+
+def test_what_json_does_not_know_is_written_in_its_own_words() -> None:
+    log, lines = written("info", 0.0)
+    log.line("info", "event", {"at": Path("/a"), "kinds": (LookupError("b"), 1.5)})
+    assert (json.loads(lines[0])["at"], json.loads(lines[0])["kinds"]) == ("/a", ["b", 1.5])
+
+
+def test_no_line_of_any_thread_is_lost() -> None:
+    lines: list[bytes] = []
+    log = Log("info", lines.append, time.time)
+
+    async def tell() -> None:
+        def speak() -> None:
+            for _ in range(200):
+                log.line("info", "event", {})
+
+        await asyncio.gather(*(asyncio.to_thread(speak) for _ in range(4)), asyncio.to_thread(speak))
+        for _ in range(200):
+            log.line("info", "event", {})
+            await asyncio.sleep(0)
+        log.flush()
+
+    asyncio.run(tell())
+    assert b"".join(lines).count(b"\n") == 1200

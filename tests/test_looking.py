@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from app.building import build_contexts
 from app.core.footprint import FileMark, FolderMark, Footprint
 from app.looking import DEEPEST, TOGETHER, Looks
-from app.main import build_contexts
 from app.settings import Settings
 from app.workspaces.disk import Disk
 from app.workspaces.drives import Drives

@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+
 import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.metrics import Metrics
-from tests.asking import refused
+from app.core.cache_report import Comparison
+from app.core.previous import Previous
+from app.figures import (
+    OUTCOMES,
+    PARTS,
+    REFUSALS,
+    SHEDS,
+    KeyFigures,
+    SpanFigures,
+    WorkFigures,
+    outcome_of,
+    part_of,
+)
+from app.main import create_app
+from app.metrics import LOOK_SECONDS, Metrics, WarmFigures
+from app.settings import Settings
+from tests.asking import CWD, ask, inline, refused
 from tests.compacting import compacting
+from tests.serving import serve
 
 
 def figures(written: str) -> dict[tuple[str, ...], float]:
@@ -57,3 +79,117 @@ def test_they_need_a_key_where_there_are_keys() -> None:
     with compacting(None, api_keys=("k",)) as client:
         refused(client.get("/metrics"), 401, "key-missing")
         assert client.get("/metrics", headers={"x-api-key": "k"}).status_code == 200
+
+
+def samples(written: str) -> dict[tuple[str, ...], float]:
+    return {
+        (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(written)
+        for sample in family.samples
+    }
+
+
+def test_what_can_be_counted_is_told_before_it_happens() -> None:
+    told = samples(Metrics(CollectorRegistry()).written().decode())
+    assert {told["strata_sheds_total", reason] for reason in SHEDS} == {0}
+    assert {told["strata_refusals_total", reason] for reason in REFUSALS} == {0}
+    assert {told["strata_prompt_cache_total", outcome] for outcome in OUTCOMES} == {0}
+    assert not any(name[0].endswith("_created") for name in told)
+
+
+def test_sheds_and_refusals_are_counted_by_reason() -> None:
+    metrics = Metrics(CollectorRegistry())
+    metrics.shed("queue_full")
+    for kind in ("key-missing", "rate-limited", "something-new"):
+        metrics.refused(kind)
+    assert figures(metrics.written().decode()) == {
+        ("strata_sheds_total", "queue_full"): 1,
+        ("strata_refusals_total", "key"): 1,
+        ("strata_refusals_total", "rate"): 1,
+        ("strata_refusals_total", "other"): 1,
+    }
+
+
+def test_figures_of_others_are_asked_for_when_they_are_told() -> None:
+    metrics, now = Metrics(CollectorRegistry()), {"hits": 1}
+    metrics.lookups("files", lambda: (now["hits"], 2))
+    metrics.keys(lambda: KeyFigures(3, reload_failures=4))
+    metrics.under_way(lambda: WorkFigures(running=5, queued=6, upstream=7, body_bytes=8, connections=9))
+    metrics.spans(lambda: SpanFigures(10, 11))
+    metrics.breakers(lambda: {"open": 12})
+    metrics.warm(lambda: WarmFigures(repeated=13, assembled=14))
+    now["hits"] = 100
+    told = samples(metrics.written().decode())
+    assert told["strata_cache_lookups_total", "files", "hit"] == 100
+    assert told["strata_cache_lookups_total", "files", "miss"] == 2
+    assert told["strata_cache_lookups_total", "warm", "hit"] == 13
+    assert [told[f"strata_{name}",] for name in ("keys", "keys_reload_failures_total")] == [3, 4]
+    under_way = ("requests_running", "requests_queued", "upstream_running", "body_bytes", "connections")
+    assert [told[f"strata_{name}",] for name in under_way] == [5, 6, 7, 8, 9]
+    assert [told[f"strata_{name}",] for name in ("spans_sent_total", "spans_lost_total")] == [10, 11]
+    assert told["strata_breakers", "open"] == 12
+
+
+def test_a_turn_is_told_by_its_tokens_its_parts_and_its_cache() -> None:
+    with serve(create_app(Settings(roots=()))) as address, httpx.Client(base_url=address, trust_env=False) as client:
+        tools = [{"name": "Read", "input_schema": {"type": "object"}}]
+        files = {f"{CWD}/CLAUDE.md": "Use tabs."}
+        first = ask(client, inline(files, session_id="s", tools=tools))
+        again = ask(client, inline(files, session_id="s", tools=tools, messages=[{"role": "user", "content": "Hi."}]))
+        told = samples(client.get("/metrics").text)
+    used = [body["tokens"]["used"] for body in (first, again)]
+    assert told["strata_context_tokens_count", "sonnet"] == 2
+    assert told["strata_context_tokens_sum", "sonnet"] == sum(used)
+    assert sum(value for name, value in told.items() if name[0] == "strata_tokens_total") == sum(used)
+    assert all(told["strata_tokens_total", part] > 0 for part in ("system", "tools", "memory", "messages"))
+    assert told["strata_prompt_cache_total", "first"] == 1
+    assert sum(value for name, value in told.items() if name[0] == "strata_prompt_cache_total") == 2
+    sections = first["session"]["section_misses"] + again["session"]["section_misses"]
+    assert told["strata_sections_total", "computed"] == sections
+    assert told["strata_sections_total", "remembered"] == again["session"]["section_hits"] > 0
+
+
+@pytest.mark.parametrize(
+    ("previous", "outcome"),
+    [
+        (Previous(), "first"),
+        (Previous(Comparison(True, 1, 1, 0, 0, 0, None, None)), "hit"),
+        (Previous(Comparison(None, 0, 0, 0, 0, 0, None, None)), "nothing_cached"),
+        (Previous(Comparison(False, 0, 0, 9, 0, 0, None, "tools_changed")), "tools_changed"),
+        (Previous(Comparison(True, 1, 1, 0, 0, 0, None, None), agreed=False), "server_side_or_unknown"),
+    ],
+)
+def test_what_the_prompt_cache_made_of_a_turn_is_one_word(previous: Previous, outcome: str) -> None:
+    assert outcome_of(previous) == outcome
+    assert outcome in OUTCOMES
+
+
+@given(st.text())
+def test_a_part_is_one_of_a_few_whatever_it_is_named_for(name: str) -> None:
+    assert {part_of(name), part_of(f"tool:{name}"), part_of(f"memory:{name}")} <= set(PARTS)
+    assert (part_of(f"tool:{name}"), part_of(f"memory:C:\\{name}"), part_of("messages[3]")) == (
+        "tools", "memory", "messages",
+    )  # fmt: skip
+
+
+def test_a_loop_that_is_held_up_shows() -> None:
+    metrics = Metrics(CollectorRegistry())
+
+    async def held_up() -> None:
+        watching = asyncio.create_task(metrics.watch_loop())
+        await asyncio.sleep(0)
+        time.sleep(LOOK_SECONDS + 0.5)  # noqa: ASYNC251 - that is the point
+        await asyncio.sleep(0.01)
+        watching.cancel()
+
+    asyncio.run(held_up())
+    told = samples(metrics.written().decode())
+    assert told["strata_event_loop_lag_seconds_count",] == 1
+    assert told["strata_event_loop_lag_seconds_sum",] >= 0.5
+
+
+def test_a_process_tells_what_it_takes_of_the_machine(service: httpx.Client) -> None:
+    told = samples(service.get("/metrics").text)
+    for name in ("process_resident_memory_bytes", "process_open_fds", "process_cpu_seconds_total", "strata_threads"):
+        assert told[name,] > 0
+    assert told["strata_workers",] == 1

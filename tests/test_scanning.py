@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
+from app.building import build_contexts, scans
 from app.errors import WorkspaceNotFound
-from app.main import build_contexts, scans
 from app.settings import Settings
 from app.wire.scans import ScanAnswer
 from app.workspaces.opening import InlineSource, LocalSource

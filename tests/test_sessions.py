@@ -18,11 +18,12 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
+from app.building import build_contexts, compactions
 from app.context import Contexts
 from app.core.footprint import Footprint
 from app.core.remembered import Remembered
 from app.errors import CompactingAlready, SessionNotFound
-from app.main import build_contexts, compactions, create_app
+from app.main import create_app
 from app.metrics import Metrics
 from app.session_routes import AsSent
 from app.session_states import SessionStates

@@ -539,6 +539,20 @@ def test_what_comes_behind_a_body_is_no_header(trailer: bytes, noting: tuple[Not
     ] * 2
 
 
+def test_what_turns_out_unreadable_is_refused_in_its_turn() -> None:
+    app = Noting(opened=False)
+    with serving(app) as one, one.connected() as wire:
+        wire.sendall(GET + head(length=None, transfer_encoding="chunked", x_request_id="mine") + b"what?\r\n")
+        wait_until(lambda: bool(app.asked))
+        app.door.set()
+        assert wire.answer()[0] == 200
+        answer = wire.answer()
+        assert refusal(answer) == NOT_HTTP
+        assert answer[1]["x-request-id"] == "mine"
+        assert wire.is_closed()
+    assert app.asked == ["/v1/models"]
+
+
 def test_who_wants_to_close_says_so_behind_a_body_too(noting: tuple[Noting, Serving]) -> None:
     _, one = noting
     with one.connected() as wire:
@@ -596,7 +610,7 @@ def test_many_requests_at_once_are_answered_up_to_a_number(caplog: pytest.LogCap
     app = Noting(opened=False)
     with caplog.at_level(logging.ERROR), serving(app) as one:
         with one.connected() as wire:
-            wire.sendall(GET * 5000)
+            wire.sendall(GET * 40 + posted(b"more") * 5000)
             wait_until(lambda: bool(app.asked))
             app.door.set()
             answers = wire.rest()

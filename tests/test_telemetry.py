@@ -9,12 +9,18 @@ from typing import Any
 
 import httpx
 import pytest
+from prometheus_client import CollectorRegistry
 
-from app.main import build_app, build_contexts, create_app
+from app.building import build_contexts
+from app.log import Log
+from app.main import build_app, create_app
+from app.phases import Phases, Timeline
+from app.request_metrics import RequestMetrics
 from app.settings import Settings
 from app.stores.process import ProcessStore
 from app.stores.sessions import Sessions
 from app.stores.socket import Held
+from app.telemetry import Telling, parent_given
 from tests.asking import inline, local, refused
 from tests.serving import serve
 
@@ -122,3 +128,54 @@ def test_of_an_unexpected_error_its_kind_and_its_lines_are_logged_and_not_what_i
     assert line["through"][-1].startswith("tests.test_telemetry:")
     assert [secret for secret in SECRETS if secret in written] == []
     assert [secret for secret in ("sk-secret", "LookupError", HOME, "context.py") if secret in answer.text] == []
+
+
+def telling_of(lines: list[bytes], slow_seconds: float = 1.0) -> Telling:
+    registry = CollectorRegistry()
+    log = Log("info", lines.append, lambda: 0.0)
+    return Telling(log, RequestMetrics(registry), Phases(registry), slow_seconds=slow_seconds)
+
+
+@pytest.mark.parametrize(("seconds", "slow"), [(0.5, False), (1.0, True), (30.0, True)])
+def test_a_slow_request_says_what_its_time_went_into(seconds: float, slow: bool) -> None:
+    lines: list[bytes] = []
+    timeline = Timeline(10.0)
+    timeline.add("open", 10.0, 10.25)
+    timeline.add("git", 10.25, 10.375)
+    timeline.add("git", 10.375, 10.4)
+    telling_of(lines).tell(
+        "r", "POST", "/v1/context", status=200, began=10.0, answered=10.0 + seconds, timeline=timeline
+    )
+    assert json.loads(lines[0]).get("phases") == ({"open": 250.0, "git": 150.0} if slow else None)
+
+
+def test_a_stream_is_not_slow_because_it_lasts() -> None:
+    lines: list[bytes] = []
+    timeline = Timeline(0.0)
+    timeline.add("open", 0.0, 0.1)
+    telling_of(lines, 0.5).tell("r", "GET", "/v1/sessions", status=200, began=0.0, answered=0.2, timeline=timeline)
+    assert "phases" not in json.loads(lines[0])
+
+
+def test_a_method_that_nobody_knows_is_told_as_that() -> None:
+    lines: list[bytes] = []
+    telling_of(lines).tell("r", "MADE-UP", None, status=404, began=0.0, answered=0.1)
+    assert json.loads(lines[0])["method"] == "other"
+
+
+def test_no_answer_is_taken_for_another_kind_of_file_than_it_says(service: httpx.Client) -> None:
+    for path in ("/healthz", "/nothing", "/metrics", "/docs"):
+        assert service.get(path).headers.get_list("x-content-type-options") == ["nosniff"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "parent"),
+    [
+        ([], None),
+        ([(b"traceparent", b"00-a-b-01")], b"00-a-b-01"),
+        ([(b"traceparent", b"a"), (b"traceparent", b"b")], None),
+        ([(b"tracestate", b"a=b")], None),
+    ],
+)
+def test_one_parent_is_a_parent(headers: list[tuple[bytes, bytes]], parent: bytes | None) -> None:
+    assert parent_given(headers) == parent

@@ -18,7 +18,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.main import build_contexts, create_app
+from app.building import build_contexts
+from app.main import create_app
 from app.settings import Settings
 from app.wire.requests import Ask, Server, asked_as
 from tests.asking import CWD, ask, inline, local, refused

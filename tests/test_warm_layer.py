@@ -28,8 +28,8 @@ from app.warm_layer import WarmLayer
 from app.workspaces.disk import Disk
 from app.workspaces.fence import Fence
 from app.workspaces.footprints import Footprints
-from tests.passing import Passing
 from tests.admitting import admission
+from tests.passing import Passing
 
 CONTENT = b'{"text": "' + b"Use tabs. " * 300 + b'"}'
 

@@ -14,10 +14,11 @@ import orjson
 import typer
 from pydantic import ValidationError
 
+from app.building import build_contexts, scans
 from app.cli.telling import printable
 from app.context import Answer, Contexts
 from app.errors import Problem
-from app.main import build_contexts, scans, server_facts
+from app.main import server_facts
 from app.settings import ConfigFileError, Settings
 from app.wire.answers import context_answer
 from app.wire.parsing import parsed

@@ -96,7 +96,7 @@ class Connection(HttpToolsProtocol):
 
     def _go_on_waiting(self) -> None:
         """A request has not come whole yet."""
-        if self._unheard > LONGEST_HEAD or (self._unheard and len(self.headers or ()) > MOST_HEADERS):
+        if self._unheard > LONGEST_HEAD or len(self.headers or ()) > MOST_HEADERS:
             self._cut_long()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -233,7 +233,7 @@ class Connection(HttpToolsProtocol):
             cycle.keep_alive = False
         elif self.pipeline and self.pipeline[0][0] is cycle:
             cycle.keep_alive = False
-            self.pipeline[0] = cycle, cast("Any", refusing(problem))
+            self.pipeline[0] = cycle, cast("Any", refusing(problem, self._telling))
         else:
             self._cut_under_way(cycle, problem)
         self._coming = False

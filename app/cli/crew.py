@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -14,13 +15,15 @@ import orjson
 from prometheus_client.metrics_core import Metric
 from prometheus_client.samples import Sample
 
+from app.request_metrics import Histogram, Row
+
 LASTING = frozenset({"counter", "histogram", "summary"})
 """Kinds of figures that outlive the worker they were counted by."""
 
 LEAST = frozenset({"strata_store_reachable", "process_start_time_seconds", "process_max_fds"})
 """Gauges of which the least counts; of the others it is the sum."""
 
-MOST_ATTEMPTS = 5
+MOST_ATTEMPTS = 50
 
 _GONE = "gone"
 _WORKER = "worker-"
@@ -28,8 +31,9 @@ _WORKER = "worker-"
 
 @dataclass(frozen=True, slots=True)
 class _Gone:
-    """Of workers that have ended: their names, for as long as what they left may still be there, and their figures."""
+    """Of workers that have ended: how many, their figures, and their names, while what they left may still be there."""
 
+    number: int = 0
     names: frozenset[str] = frozenset()
     families: tuple[Metric, ...] = ()
 
@@ -64,11 +68,11 @@ class Crew:
         Raises OSError.
         """
         for _ in range(MOST_ATTEMPTS):
-            before, gone = self._stamp(), self._gone()
+            gone = self._gone()
             found = [*gone.families, *self._living(gone.names)]
-            if self._stamp() == before:
-                break
-        return _merged(found)
+            if self._gone().number == gone.number:
+                return _merged(found)
+        raise BlockingIOError(errno.EAGAIN, "workers end faster than they can be counted")
 
     def bury(self, name: str) -> None:
         """Keeps what lasts of a worker that has ended. Raises OSError: it is still counted as if it lived."""
@@ -77,7 +81,7 @@ class Crew:
             lasting = [family for family in self._read(left) if family.type in LASTING]
             names = [*(each for each in gone.names if (self.folder / f"{_WORKER}{each}").exists()), name]
             rows = [_row(family) for family in _merged([*gone.families, *lasting])]
-            self._write(_GONE, {"names": names, "families": rows})
+            self._write(_GONE, {"number": gone.number + 1, "names": names, "families": rows})
         for file in (left, left.with_suffix(".new")):
             file.unlink(missing_ok=True)
 
@@ -95,14 +99,7 @@ class Crew:
             kept = orjson.loads((self.folder / _GONE).read_bytes())
         except FileNotFoundError:
             return _Gone()
-        return _Gone(frozenset(kept["names"]), tuple(map(_family, kept["families"])))
-
-    def _stamp(self) -> tuple[int, int] | None:
-        try:
-            known = (self.folder / _GONE).stat()
-        except FileNotFoundError:
-            return None
-        return known.st_ino, known.st_mtime_ns
+        return _Gone(kept["number"], frozenset(kept["names"]), tuple(map(_family, kept["families"])))
 
     def _write(self, name: str, rows: Any) -> None:
         new = self.folder / f"{name}.new"
@@ -111,34 +108,53 @@ class Crew:
 
 
 def _row(family: Metric) -> list[Any]:
-    samples = [[sample.name, sample.labels, sample.value] for sample in family.samples]
-    return [family.name, family.documentation, family.type, samples]
+    about = [family.name, family.documentation, family.type]
+    if isinstance(family, Histogram):
+        return [*about, family.labels, family.rows]
+    return [*about, [[sample.name, sample.labels, sample.value] for sample in family.samples]]
 
 
 def _family(row: list[Any]) -> Metric:
-    name, told, kind, samples = row
+    name, told, kind, *rest = row
+    if len(rest) > 1:
+        labels, rows = rest
+        return Histogram(name, told, labels, ((tuple(values), counts, seconds) for values, counts, seconds in rows))
     family = Metric(name, told, kind)
-    family.samples = [Sample(*sample) for sample in samples]
+    family.samples = [Sample(*sample) for sample in rest[0]]
     return family
 
 
 def _merged(families: Iterable[Metric]) -> list[Metric]:
     """One family of each name, one sample of each set of labels."""
-    found: dict[str, Metric] = {}
-    values: dict[str, dict[tuple[Any, ...], Sample]] = {}
+    found: dict[str, list[Metric]] = {}
     for family in families:
-        found.setdefault(family.name, Metric(family.name, family.documentation, family.type))
-        samples = values.setdefault(family.name, {})
-        for sample in family.samples:
-            place = (sample.name, *sorted(sample.labels.items()))
-            samples[place] = _together(family, samples.get(place), sample)
-    for name, family in found.items():
-        family.samples = list(values[name].values())
-    return list(found.values())
+        found.setdefault(family.name, []).append(family)
+    return [_one(same) for same in found.values()]
 
 
-def _together(family: Metric, one: Sample | None, other: Sample) -> Sample:
+def _one(same: list[Metric]) -> Metric:
+    first = same[0]
+    if isinstance(first, Histogram):
+        return Histogram(first.name, first.documentation, first.labels, _rows(same))
+    samples: dict[tuple[Any, ...], Sample] = {}
+    for sample in (sample for family in same for sample in family.samples):
+        place = (sample.name, *sorted(sample.labels.items()))
+        samples[place] = _together(first.name, samples.get(place), sample)
+    family = Metric(first.name, first.documentation, first.type)
+    family.samples = list(samples.values())
+    return family
+
+
+def _rows(same: Iterable[Metric]) -> Iterator[Row]:
+    counts: dict[tuple[str, ...], tuple[Iterable[int], float]] = {}
+    for labels, more, seconds in (row for family in same if isinstance(family, Histogram) for row in family.rows):
+        before, so_far = counts.get(labels, ((0,) * len(more), 0.0))
+        counts[labels] = [one + other for one, other in zip(before, more, strict=True)], so_far + seconds
+    yield from ((labels, tuple(each), seconds) for labels, (each, seconds) in sorted(counts.items()))
+
+
+def _together(name: str, one: Sample | None, other: Sample) -> Sample:
     if one is None:
         return other
-    value = min(one.value, other.value) if family.name in LEAST else one.value + other.value
+    value = min(one.value, other.value) if name in LEAST else one.value + other.value
     return Sample(other.name, other.labels, value)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from app.building import prices_of
 from app.cli.asking import read_settings
 from app.cli.lint_files import Row, sent_requests
 from app.cli.telling import Line
 from app.data.tables import load_models
-from app.main import prices_of
 from app.wire.lints import lint_answer, linted
 
 VERDICTS = {True: "hit", False: "miss", None: "nothing cached before"}

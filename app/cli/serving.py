@@ -10,13 +10,14 @@ from contextlib import suppress
 import typer
 
 from app import __version__
+from app.building import CannotStartError
 from app.cli.asking import failed
 from app.cli.lines import record_everything, speech
 from app.cli.server import Server
 from app.cli.workers import Workers
 from app.cli.working import NOT_SERVING
 from app.log import standard_error_log
-from app.main import CannotStartError, create_app
+from app.main import create_app
 from app.settings import Settings
 
 LONGEST_QUEUE = 2048

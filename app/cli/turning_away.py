@@ -39,11 +39,8 @@ class Crowded:
             await self.app(scope, receive, send)
             return
         self._traffic.sheds("connections")
-        name = name_for(scope["headers"], self._telling)
         problem = Overloaded("Too many connections are open: ask again, on a connection that you keep.")
-        scope["state"]["request_id"] = name
-        tell_of(problem, name, scope["method"], self._telling)
-        await refuse(problem, scope, send, [CLOSES, *([(b"x-request-id", name.encode())] if name else [])])
+        await _turn_away(problem, self._telling, scope, receive, send)
 
 
 def written(problem: Problem, name: str | None, more: Iterable[tuple[bytes, bytes]]) -> bytes:
@@ -61,13 +58,16 @@ def written(problem: Problem, name: str | None, more: Iterable[tuple[bytes, byte
     return b"%b%b\r\n%b" % (STATUS_LINE[problem.status], lines, body)
 
 
-def refusing(problem: Problem) -> ASGIApp:
+def refusing(problem: Problem, telling: Telling | None) -> ASGIApp:
     """An application that answers with ``problem``."""
-    return partial(_refuse, problem)
+    return partial(_turn_away, problem, telling)
 
 
-async def _refuse(problem: Problem, scope: Scope, _: Receive, send: Send) -> None:
-    await refuse(problem, scope, send)
+async def _turn_away(problem: Problem, telling: Telling | None, scope: Scope, _: Receive, send: Send) -> None:
+    name = name_for(scope["headers"], telling)
+    scope.setdefault("state", {})["request_id"] = name
+    tell_of(problem, name, scope["method"], telling)
+    await refuse(problem, scope, send, [CLOSES, *([(b"x-request-id", name.encode())] if name else [])])
 
 
 def too_slow(what: str, seconds: float) -> Problem:

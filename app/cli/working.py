@@ -17,12 +17,13 @@ import typer
 from fastapi import FastAPI
 from prometheus_client.metrics_core import Metric
 
+from app.building import CannotStartError
 from app.cli.crew import Crew
 from app.cli.lines import Faults, record_everything
 from app.cli.server import Server
 from app.figures import complete
 from app.log import standard_error_log
-from app.main import CannotStartError, create_app
+from app.main import create_app
 from app.metrics import Metrics
 from app.settings import Settings
 

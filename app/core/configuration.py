@@ -10,6 +10,7 @@ from typing import Any
 from app.core.excludes import ExcludeGlob
 from app.core.facts import Client, GitRoots, Kind, Notice, SettingSource
 from app.core.flow import Flow, look, read
+from app.core.includes import is_git_metadata
 from app.core.paths import Paths
 from app.core.report import Row
 
@@ -48,7 +49,7 @@ def configuration(
     for path, source in _places(client, roots, paths):
         if source is not None and source not in sources:
             continue
-        values = yield from _values(path)
+        values = yield from _values(path, paths)
         if isinstance(values, str):
             rows.append(Row(path, "skipped", "settings_unreadable", hint=f"{values} The file was ignored."))
         elif values is not None:
@@ -78,11 +79,13 @@ def private_folders(client: Client, paths: Paths) -> frozenset[str]:
     return frozenset(folder for folder in (dot_claude, client.config_dir) if folder)
 
 
-def _values(path: str) -> Flow[Mapping[str, Any] | str | None]:
+def _values(path: str, paths: Paths) -> Flow[Mapping[str, Any] | str | None]:
     """The file's object, None when there is no file, or a sentence that says what is wrong with it."""
     node = yield from look(path)
     if node.kind is not Kind.FILE:
         return None
+    if is_git_metadata(node.real, paths):
+        return "It leads into .git, which is not read."
     content = yield from read(node.real)
     if content.data is None:
         return f"It cannot be read ({content.problem})."

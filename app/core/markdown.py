@@ -11,7 +11,7 @@ from typing import Any
 
 from markdown_it.token import Token
 
-from app.core.parsers import TakesTooLongError, environment, parser
+from app.core.parsers import A_LINE, A_TOKEN, TakesTooLongError, parser, spend
 
 LONGEST_RUN = 8 * 1024
 """Characters that the inline parser is given at once."""
@@ -20,6 +20,9 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _HEADING = re.compile(r"#{1,6}[ \t]")
 _TELLING = re.compile(r"[@<]|```|~~~|\]:")
 """In a section without any of these there is no mention, comment, fence or definition of a link."""
+
+_DELIMITERS = "*_~"
+"""Each is tried against those before it."""
 
 _MENTION = re.compile(r"(?:^|(?<=\s))@(?P<path>(?:\\ |\S)+)")
 _SPACED = re.compile(r"[^\S\r\n]+(?P<more>[^\s@]\S*\.\w+)")
@@ -56,12 +59,12 @@ class MarkdownReader:
         self._whole = parser()
         self._blocks = parser().disable("inline")
         for one in (self._whole, self._blocks):
-            one.parse("text", environment())  # the first call fills the parser's tables, and no other thread may see them half full
+            one.parse("text")  # the first call fills the parser's tables, and no other thread may see them half full
 
     def read(self, text: str) -> Reading:
         if "<!--" not in text and "@" not in text:
             return Reading(text=text)
-        env = environment()
+        env: dict[str, Any] = {}
         lines: list[str] = _LINE.findall(text)
         tokens, unread = self._blocks_in(lines, env)
         mentions, unheard = self._mentions(tokens, env) if "@" in text else ((), None)
@@ -79,6 +82,7 @@ class MarkdownReader:
         tokens: list[Token] = []
         for start, end in _telling(lines):
             try:
+                spend(env, A_LINE)
                 found = self._blocks.parse("".join(lines[start:end]), env)
                 if end < len(lines) and _runs_on(found, end - start):
                     return tokens + _moved(self._blocks.parse("".join(lines[start:]), env), start), None
@@ -103,6 +107,7 @@ class MarkdownReader:
         if token.type == "inline":
             for start, run in _runs(token.content):
                 children = self._whole.parseInline(run, env)[0].children or []
+                spend(env, A_TOKEN * sum(map(run.count, _DELIMITERS)))
                 for mention in _placed(_mentions_inline(children, 0), run):
                     yield replace(mention, line=line + start + mention.line)
         elif token.type == "html_block" and _is_comment(token.content) and "-->" in token.content:

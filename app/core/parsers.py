@@ -15,8 +15,13 @@ DEEPEST = 100
 MOST_STEPS = 2_000_000
 """Of one document. A step takes a microsecond or two."""
 
-A_RULE = 10
-"""Steps that it takes to try all rules at one place."""
+A_LINE = 40
+"""Steps that it takes to try the rules of blocks at one line, and to make the block."""
+
+A_PLACE = 12
+"""Steps that it takes to try the rules of text at one place."""
+
+A_TOKEN = 4
 
 LEFT = "steps_left"
 """In the environment that goes with one document from call to call."""
@@ -32,7 +37,7 @@ class TakesTooLongError(Exception):
 def parser() -> MarkdownIt:
     """CommonMark with GFM's tables and deletions; escapes stay apart from text and entities stay as written.
 
-    Its environments come from `environment`. Raises TakesTooLongError.
+    It counts in the environment that it is given. Raises TakesTooLongError.
     """
     made = MarkdownIt("commonmark")
     made.inline = _Inline()
@@ -46,32 +51,28 @@ def parser() -> MarkdownIt:
     return made
 
 
-def environment() -> dict[str, Any]:
-    """What goes with one document."""
-    return {LEFT: MOST_STEPS}
-
-
-def _spend(env: Any, steps: int) -> None:
-    env[LEFT] -= steps
+def spend(env: Any, steps: int) -> None:
+    """Takes steps that are left to the document. Raises TakesTooLongError."""
+    env[LEFT] = env.get(LEFT, MOST_STEPS) - steps
     if env[LEFT] < 0:
         raise TakesTooLongError
 
 
 class _Inline(ParserInline):
     def skipToken(self, state: StateInline) -> None:  # noqa: N802 - the name is the parser's
-        _spend(state.env, 1)
+        spend(state.env, 1)
         super().skipToken(state)
 
 
 def _text(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - rules are called so
     """The first rule at every place of a paragraph."""
-    _spend(state.env, A_RULE)
+    spend(state.env, A_PLACE)
     return text(state, silent)
 
 
 def _fence(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001
     """One of the first rules at every line, and among those that may end the block before it."""
-    _spend(state.env, A_RULE)
+    spend(state.env, A_LINE)
     return fence(state, start, end, silent)
 
 
@@ -82,16 +83,16 @@ def _quote(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # no
 def _list(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001
     """Each list looks through all that it holds."""
     before = len(state.tokens)
-    return list_block(state, start, end, silent) and _paid(state, silent, (len(state.tokens) - before) // 4)
+    return list_block(state, start, end, silent) and _paid(state, silent, (len(state.tokens) - before) // A_TOKEN)
 
 
 def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001
     """A short line makes as many cells as the table is wide."""
     before = len(state.tokens)
-    return table(state, start, end, silent) and _paid(state, silent, 2 * (len(state.tokens) - before))
+    return table(state, start, end, silent) and _paid(state, silent, A_TOKEN * (len(state.tokens) - before))
 
 
 def _paid(state: StateBlock, silent: bool, steps: int) -> bool:  # noqa: FBT001
     if not silent:
-        _spend(state.env, max(0, steps))
+        spend(state.env, max(0, steps))
     return True

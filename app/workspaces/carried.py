@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 from app.core.facts import Kind
@@ -12,6 +13,7 @@ from app.workspaces.socket import Workspace
 _FILE = (".claude", "settings.local.json")
 _SAYS_MORE = (b"additionalDirectories", b"autoMemoryDirectory", b"\\u")  # a key may be written with escapes
 _SHARED_INDEX = "sharedindex."
+_SPELLS_ONE_WAY = sys.platform == "linux"
 
 
 def local_settings(workspace: Workspace, toplevel: str, cwd: str) -> tuple[str, ...]:
@@ -37,6 +39,8 @@ def _is_tracked(workspace: Workspace, git_dir: str, config: str, toplevel: str, 
     paths = workspace.paths
     if workspace.look(paths.join(git_dir, "index.lock")).kind is not Kind.MISSING:  # a checkout may be under way
         return True
+    if not _SPELLS_ONE_WAY and not _is_spelt_so(workspace, toplevel, path):
+        return True
     names = tuple(_names(workspace, toplevel, path))
     object_format = dict(settings_in(config)).get("extensions.objectformat", "sha1")
     shared = (name for name in workspace.names(git_dir) if name.startswith(_SHARED_INDEX))
@@ -48,6 +52,13 @@ def _is_tracked(workspace: Workspace, git_dir: str, config: str, toplevel: str, 
         )
     except (UnclearIndexError, OSError):
         return True
+
+
+def _is_spelt_so(workspace: Workspace, toplevel: str, path: str) -> bool:
+    """Whether the disk knows the file by this name, and not by another that it takes for the same."""
+    paths = workspace.paths
+    below = [place for place in paths.chain(path) if place != toplevel and paths.within(place, toplevel)]
+    return all(paths.name(place) in workspace.names(paths.parent(place)) for place in below)
 
 
 def _names(workspace: Workspace, toplevel: str, path: str) -> Iterator[str]:

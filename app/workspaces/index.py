@@ -35,7 +35,7 @@ def index_bytes(path: str) -> bytes:
 
 
 def holds(data: bytes, names: Iterable[str], object_format: str = "sha1") -> bool:
-    """Whether an index holds one of ``names``, which are relative to the checkout, in any case.
+    """Whether an index holds one of ``names``, which are relative to the checkout; ASCII letters in any case.
 
     Raises UnclearIndexError.
     """

@@ -108,7 +108,7 @@ def server(root: Path) -> Iterator[tuple[str, int]]:
     environment["STRATA_LOG_LEVEL"] = "critical"
     with subprocess.Popen(command, env=environment, cwd=root, stderr=subprocess.PIPE, text=True) as process:
         try:
-            found = re.search(r"http://\S+", process.stderr.readline() if process.stderr else "")
+            found = re.search(r"http://[\w.:]+", process.stderr.readline() if process.stderr else "")
             if found is None:
                 raise SystemExit("the server did not start")
             yield found[0], process.pid

@@ -26,10 +26,11 @@ from typing import Any, TypeVar
 
 from starlette.types import ASGIApp, Message, Scope
 
+from app.building import build_contexts
 from app.carrying import context_values
 from app.context import Contexts
 from app.core.assembly import assemble
-from app.main import build_app, build_contexts, server_facts
+from app.main import build_app, server_facts
 from app.settings import Settings
 from app.warm_layer import Request, WarmLayer
 from app.wire.answers import to_bytes

@@ -19,10 +19,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from app.building import build_contexts
 from app.carrying import context_values
 from app.context import Contexts
 from app.core.weight import weight
-from app.main import build_contexts, server_facts
+from app.main import server_facts
 from app.settings import Settings
 from app.stores.process import ENTRY
 from app.wire.answers import to_bytes

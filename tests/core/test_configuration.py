@@ -4,6 +4,7 @@ import pytest
 
 from app.core.excludes import ExcludeGlob
 from app.core.facts import GitRoots
+from app.workspaces.inline import Link
 from tests.core.tree import FOLDER, PROJECT, Tree, project
 
 USER = "/home/dev/.claude/settings.json"
@@ -209,3 +210,23 @@ def test_a_projects_own_settings_name_no_additional_directory():
     found = project({SHARED: told({ADDED: ["../lib"]})}).configuration()
     assert found.additional_directories == ()
     assert [notice.code for notice in found.notices] == ["settings_ignored"]
+
+
+@pytest.mark.parametrize("claim", [{ADDED: ["/evil"]}, {"autoMemoryDirectory": "/evil"}])
+@pytest.mark.parametrize("path", [LOCAL, ROOT_LOCAL])
+def test_local_settings_that_came_with_a_clone_may_say_what_a_projects_may(claim, path):
+    files = {path: told({"language": "de", **claim})}
+    carried = project(files, roots=GitRoots("/home", carried=(path,))).configuration()
+    assert (carried.additional_directories, carried.auto_memory_dir, carried.language) == ((), None, "de")
+    assert [(notice.code, notice.where) for notice in carried.notices] == [("settings_ignored", path)]
+    assert "git tracks" in carried.notices[0].message
+    own = project(files, roots=GitRoots("/home")).configuration()
+    assert own.notices == ()
+    assert (own.additional_directories, own.auto_memory_dir) != ((), None)
+
+
+def test_settings_that_lead_into_git_are_not_read():
+    files = {f"{PROJECT}/.git/settings.json": told({"language": "de"}), SHARED: Link("../.git/settings.json")}
+    found = project(files).configuration()
+    assert found.language is None
+    assert [row.hint for row in found.rows] == ["It leads into .git, which is not read. The file was ignored."]

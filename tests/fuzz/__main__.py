@@ -92,7 +92,7 @@ def _command(name: str, *arguments: str | Path) -> list[str]:
 def _merge(name: str, kept: Path, found: Path) -> None:
     """The fewest inputs that cover as much, each named by its digest."""
     with tempfile.TemporaryDirectory() as fewest:
-        flags = ["-set_cover_merge=1", "-use_counters=0", *_bounds(name)]
+        flags = ["-set_cover_merge=1", *_bounds(name)]
         subprocess.run(_command(name, fewest, kept, found, *flags), cwd=ROOT, check=True, capture_output=True)
         shutil.rmtree(kept)
         shutil.copytree(fewest, kept)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from importlib import import_module
 
@@ -13,7 +14,8 @@ def main() -> None:
     atheris = import_module("atheris")
     with atheris.instrument_imports(include=INSTRUMENTED):
         target = import_module("tests.fuzz.targets").TARGETS[name]
-    atheris.Setup([sys.argv[0], *arguments], target)
+    again = f"{shlex.quote(sys.executable)} -m tests.fuzz.running {name}"
+    atheris.Setup([again, *arguments], target)  # for a merge it starts itself anew, by way of a shell
     atheris.Fuzz()
 
 

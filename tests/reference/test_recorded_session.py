@@ -12,8 +12,9 @@ import httpx
 import pytest
 import yaml
 
+from app.building import build_contexts
 from app.core.cache_report import Cause
-from app.main import build_app, build_contexts
+from app.main import build_app
 from app.settings import Settings
 from tests.asking import CWD, ask, inline
 from tests.serving import serve

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from app.main import CannotStartError, store_of
+from app.building import CannotStartError, store_of
 from app.settings import Settings
 from app.stores.process import ProcessStore
 from app.stores.redis import RedisStore

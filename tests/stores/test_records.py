@@ -11,9 +11,9 @@ import zstandard
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from app.building import build_contexts
 from app.context import Contexts
 from app.core.remembered import Remembered
-from app.main import build_contexts
 from app.settings import Settings
 from app.stores.forms import UnreadableError
 from app.stores.process import ProcessStore

@@ -14,9 +14,10 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from app.building import build_contexts
 from app.disk_checks import DiskChecks
 from app.looking import Looks
-from app.main import build_contexts, create_app
+from app.main import create_app
 from app.settings import Settings
 from app.wire.requests import Server, asked_as
 from tests.asking import CWD, ask, bare, inline, refused

@@ -241,6 +241,22 @@ def test_what_lies_outside_is_neither_read_nor_listed(file: Path) -> None:
         assert Disk().names(way, str(file.parent)) == ()
 
 
+def test_by_paths_too_what_a_folder_that_became_a_link_leads_to_is_outside(file: Path) -> None:
+    (file.parent / "inside").mkdir()
+    (file.parent / "inside" / "link").symlink_to("..")
+    way = ByPath(Fence.of([f"{file.parent}/inside"]))
+    assert Disk().read(way, f"{file.parent}/inside/link/a.md", LIMIT) == Held(Content(None, "outside_fence"))
+    assert Disk().names(way, f"{file.parent}/inside/link/inside") == ("link",)
+    assert Disk().names(way, f"{file.parent}/inside/link/..") == ()
+
+
+@pytest.mark.parametrize("way", [Descent, ByPath])
+def test_a_folder_that_is_gone_cannot_be_read(file: Path, way: Callable[[Fence], Way]) -> None:
+    asked = way(Fence.of([str(file.parent)]))
+    assert Disk().access(asked, str(file.parent)) is Kind.DIRECTORY
+    assert Disk().access(asked, f"{file.parent}/gone") is Kind.UNREADABLE
+
+
 def test_no_descriptor_stays_open(file: Path) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     for fence in (Fence.of([str(file.parent)]), Fence.of([])):
