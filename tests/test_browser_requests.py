@@ -98,7 +98,7 @@ class Running:
         """What a current browser sends for a page; ``more`` are headers with _ for -."""
         headers: dict[str, str | None] = {
             "Host": f"127.0.0.1:{self.port}",
-            "User-Agent": "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36",
+            "User-Agent": "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/140.0.0.0",
             "Accept": "*/*",
             "Accept-Language": "en",
             "Accept-Encoding": "gzip, deflate, br, zstd",
@@ -134,7 +134,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         assert process.stderr is not None
         try:
             said = process.stderr.readline().decode()
-            found = re.search(r" on (http://\S+) ", said)
+            found = re.search(r"(http://127\.0\.0\.1:\d+)", said)
             assert found is not None, said + process.stderr.read().decode()
             service = Running(urlsplit(found[1]).port or 0, workspace, notes)
             begun = service.called("POST", "/v1/context", json=local(workspace, session_id=SESSION))
@@ -172,7 +172,7 @@ def test_what_is_opened_is_noted(running: Running) -> None:
 
 FORMS = {
     "application/x-www-form-urlencoded": b"model=sonnet&workspace=%7B%7D",
-    "multipart/form-data; boundary=----b": b'------b\r\nContent-Disposition: form-data; name="a"\r\n\r\nb\r\n------b--\r\n',
+    "multipart/form-data; boundary=----b": b'------b\r\nContent-Disposition: form-data; name="a"\r\n\r\n------b--\r\n',
     "text/plain": None,
     "text/plain;charset=UTF-8": None,
 }

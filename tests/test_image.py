@@ -248,7 +248,7 @@ def contained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Contained]:
         assert process.stderr is not None
         try:
             said = process.stderr.readline().decode()
-            found = re.search(r" on (http://127\.0\.0\.1:(\d+)) ", said)
+            found = re.search(r"(http://127\.0\.0\.1:(\d+))", said)
             assert found is not None, said + process.stderr.read().decode()
             headers = {"x-api-key": KEY}
             with httpx.Client(base_url=found[1], trust_env=False, timeout=60, headers=headers) as client:
@@ -326,7 +326,7 @@ def test_nothing_but_git_is_ever_started(tmp_path: Path) -> None:
     with subprocess.Popen(command, env=environ, bufsize=0, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         try:
-            found = re.search(r" on (http://\S+) ", process.stderr.readline().decode())
+            found = re.search(r"(http://127\.0\.0\.1:\d+)", process.stderr.readline().decode())
             assert found is not None
             with httpx.Client(base_url=found[1], trust_env=False, timeout=60) as client:
                 answered(client.post("/v1/context", json=local(repository)))

@@ -20,7 +20,8 @@ import pytest
 
 from app.main import create_app
 from app.settings import Settings
-from tests.asking import CWD, ask, inline, local
+from app.wire.parsing import MOST_VALUES
+from tests.asking import CWD, ask, inline, local, refused
 from tests.serving import serve
 
 ROOT = Path(__file__).parents[1]
@@ -417,3 +418,202 @@ def test_a_file_that_changes_while_it_is_read_is_there_or_not(tmp_path: Path, se
     finally:
         done.set()
         changing.join()
+
+
+# What a request brings with it
+
+
+def test_more_files_than_a_request_may_bring_are_refused(tmp_path: Path) -> None:
+    files = {f"{CWD}/{number}.md": "" for number in range(11)}
+    with limited(tmp_path, max_files=10) as service:
+        problem = refused(service.post("/v1/context", json=inline(files)), 413, "too-large", "/workspace/files")
+        assert "STRATA_MAX_FILES" in problem["detail"]
+        ask(service, inline(dict(list(files.items())[:10])))
+
+
+@pytest.mark.parametrize(
+    ("pointer", "workspace"),
+    [
+        ("cwd", {"cwd": "/a" * 9}),
+        ("home", {"home": "/a" * 9}),
+        ("files", {"files": {"/a" * 9: "x"}}),
+        ("files", {"files": {"/a": {"link": "../" * 9}}}),
+        ("additional_directories/0", {"additional_directories": ["a/" * 9]}),
+        ("git/toplevel", {"git": {"toplevel": "/a" * 9}}),
+    ],
+)
+@pytest.mark.parametrize("address", ["/v1/context", "/v1/attachments", "/v1/scan"])
+def test_paths_deeper_than_the_limit_are_refused(
+    address: str, pointer: str, workspace: dict[str, Any], tmp_path: Path
+) -> None:
+    body = {"workspace": inline(workspace=workspace)["workspace"]}
+    body |= {"/v1/context": {"model": "sonnet"}, "/v1/attachments": {"touched": []}, "/v1/scan": {}}[address]
+    with limited(tmp_path, max_depth=8) as service:
+        problem = refused(service.post(address, json=body), 413, "too-large", f"/workspace/{pointer}")
+    assert "STRATA_MAX_DEPTH" in problem["detail"]
+
+
+def test_a_mount_deeper_than_the_limit_is_refused(tmp_path: Path) -> None:
+    workspace = {"source": "git", "repository": str(tmp_path)[:3], "mount": "/a" * 9}
+    with limited(tmp_path, max_depth=8) as service:
+        response = service.post("/v1/context", json={"model": "sonnet", "workspace": workspace})
+    refused(response, 413, "too-large", "/workspace/mount")
+
+
+def test_rules_deeper_than_the_limit_are_told_and_the_rest_loads(tmp_path: Path) -> None:
+    write(tmp_path, {f".claude/rules/{'d/' * depth}r.md": f"R{depth}" for depth in (0, 13, 14)})
+    with limited(tmp_path, max_depth=13) as service:
+        answer = ask(service, here(tmp_path))
+    assert sorted(contents(answer)) == ["R0", "R13"]
+    (told,) = rows(answer, "budget")
+    assert told["path"] == str(tmp_path / ".claude/rules" / ("d/" * 14))
+    assert "STRATA_MAX_DEPTH" in told["hint"]
+
+
+def test_a_request_that_asks_too_much_of_its_workspace_is_refused(tmp_path: Path) -> None:
+    nested = {f"{CWD}/{number}/x.py": "" for number in range(60)}
+    touched = [{"path": path} for path in nested]
+    with limited(tmp_path, max_looks=100) as service:
+        problem = refused(service.post("/v1/context", json=inline(nested, touched=touched)), 413, "too-large")
+        assert "STRATA_MAX_LOOKS" in problem["detail"]
+        wide = {"workspace": inline({f"{CWD}/{number}": "" for number in range(101)})["workspace"]}
+        assert "STRATA_MAX_LOOKS" in refused(service.post("/v1/scan", json=wide), 413, "too-large")["detail"]
+        ask(service, inline())
+
+
+# One budget of bytes
+
+
+def test_every_file_of_a_request_is_read_from_one_budget(tmp_path: Path) -> None:
+    """Settings, instruction files, what they include, and what a touched file brings; each real file once."""
+    write(
+        tmp_path,
+        {
+            ".claude/settings.json": json.dumps({"language": "x" * 200}),
+            "CLAUDE.md": "A" * 300 + " @b.md",
+            "b.md": "B" * 300,
+            "sub/CLAUDE.md": "C" * 300,
+            "sub/.claude/rules/r.md": "D" * 100,
+            ".claude/rules/when.md": '---\npaths: "sub/*"\n---\n' + "E" * 200,
+        },
+    )
+    (tmp_path / "CLAUDE.local.md").symlink_to("b.md")
+    touched = [{"path": "sub/x"}]
+    with limited(tmp_path, max_memory_bytes=1000) as service:
+        answer = ask(service, here(tmp_path, touched=touched))
+    assert [text[0] for text in contents(answer)] == ["A"]
+    assert [file["content"][0] for file in answer["memory"]["attachments"]] == ["D", "E"]
+    assert {os.path.relpath(row["path"], tmp_path) for row in rows(answer, "budget")} == {
+        "b.md",
+        "CLAUDE.local.md",
+        "sub/CLAUDE.md",
+    }
+    with limited(tmp_path, max_memory_bytes=1600) as service:
+        assert rows(ask(service, here(tmp_path, touched=touched)), "budget") == []
+
+
+def test_binary_files_and_unsaved_buffers_are_read_from_the_same_budget(tmp_path: Path) -> None:
+    write(tmp_path, {".claude/rules/a.md": b"\0" * 60, ".claude/rules/c.md": "C" * 30})
+    body = here(tmp_path)
+    body["workspace"]["files"] = {str(tmp_path / ".claude/rules/b.md"): "B" * 60}
+    with limited(tmp_path, max_memory_bytes=100) as service:
+        answer = ask(service, body)
+    assert contents(answer) == ["C" * 30]
+    assert [row["path"] for row in rows(answer, "not_text")] == [str(tmp_path / ".claude/rules/a.md")]
+    assert [row["path"] for row in rows(answer, "budget")] == [str(tmp_path / ".claude/rules/b.md")]
+
+
+# Bombs
+
+
+NESTED = "[" * 100_000 + "]" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("address", "body"),
+    [
+        ("/v1/context", '{"model":"a","workspace":{"source":"inline","cwd":"/p"},"messages":%s}'),
+        ("/v1/context", '{"model":"a","workspace":{"source":"inline","cwd":"/p"},"tools":[{"name":"a","x":%s}]}'),
+        ("/v1/context", '{"model":"a","workspace":{"source":"inline","cwd":"/p"},"thinking":{"a":%s}}'),
+        ("/v1/attachments", '{"touched":%s}'),
+        ("/v1/scan", '{"workspace":%s}'),
+        ("/v1/tokens", '{"model":"a","messages":[{"role":"user","content":%s}]}'),
+        ("/v1/tokens", '{"model":"a","system":[{"type":"text","x":%s}]}'),
+        ("/v1/cache/lint", '{"requests":[{"body":{"model":"a","messages":[{"x":%s}]}}]}'),
+        ("/v1/sessions/s/compact", '{"mode":%s}'),
+        ("/v1/context", "%s"),
+    ],
+)
+def test_json_nested_without_end_is_refused(address: str, body: str, service: httpx.Client) -> None:
+    for value in (NESTED, NESTED[:100_000], NESTED.replace("[", '{"a":').replace("]", "}")):
+        response = service.post(address, content=body % value, headers={"content-type": "application/json"})
+        assert response.status_code in {400, 422}, response.text
+        assert response.json()["type"].startswith("urn:strata:problem:")
+
+
+@pytest.mark.parametrize("value", ["{}", "[]", "0", '""', "[[],[]]"])
+def test_more_values_than_a_body_may_hold_are_refused(value: str, service: httpx.Client) -> None:
+    many = ",".join([value] * (MOST_VALUES + 1))
+    body = f'{{"model":"a","messages":[{{"role":"user","content":[{{"type":"text","x":[{many}]}}]}}]}}'
+    response = service.post("/v1/tokens", content=body, headers={"content-type": "application/json"})
+    assert f"{MOST_VALUES:,} JSON values" in refused(response, 413, "too-large")["detail"]
+
+
+def test_marks_within_texts_are_no_values(service: httpx.Client) -> None:
+    text = ',[{"\\' * MOST_VALUES
+    response = service.post("/v1/tokens", json={"model": "a", "messages": [{"role": "user", "content": text}]})
+    assert response.status_code == 200
+
+
+def test_a_hundred_thousand_links_in_a_row_end(tmp_path: Path) -> None:
+    files: dict[str, Any] = {f"{CWD}/{number}": {"link": str(number + 1)} for number in range(100_000)}
+    files[f"{CWD}/CLAUDE.md"] = {"link": "0"}
+    with limited(tmp_path, max_files=200_000) as service:
+        answer = ask(service, inline(files))
+    assert rows(answer, "dangling_link")[0]["path"] == f"{CWD}/CLAUDE.md"
+
+
+COSTLY = {
+    "lists": "@a.md\n\n" + "- a\n" * 60_000,
+    "headings": "# @a.md\n\n" * 60_000,
+    "quotes": "@a.md\n" + "> - " * 49 + "a\n" + "a\n" * 30_000,
+    "brackets": "@a.md\n" + ("[" * 400 + "\n") * 600,
+    "labels": "@a.md\n" + "[a\n" * 60_000,
+    "emphasis": "@a.md\n" + ("*" * 7_000 + "a\n") * 100,
+    "tables": "@a.md\n\n" + ("|a" * 2_000 + "|\n" + "|-" * 2_000 + "|\n" + "|\n" * 30 + "\n") * 20,
+}
+
+
+@pytest.mark.parametrize("text", COSTLY.values(), ids=COSTLY.keys())
+def test_markdown_that_takes_too_long_loads_and_is_told(text: str, service: httpx.Client) -> None:
+    answer = ask(service, inline({f"{CWD}/CLAUDE.md": text, f"{CWD}/CLAUDE.local.md": "@a.md", f"{CWD}/a.md": "A"}))
+    assert contents(answer)[0].strip() == text.strip()
+    assert contents(answer)[-1] == "A" or contents(answer)[-2:] == ["A", "@a.md"]
+    (row,) = (row for row in answer["memory"]["report"] if row["path"] == f"{CWD}/CLAUDE.md" and not row["parent"])
+    assert "takes too long to look through" in row["hint"]
+
+
+def test_exclude_patterns_beyond_the_limit_are_told_once(service: httpx.Client) -> None:
+    many = json.dumps({"claudeMdExcludes": [f"/x/{number}" for number in range(20_000)]})
+    answer = ask(service, inline({f"{CWD}/.claude/settings.json": many, f"{CWD}/CLAUDE.md": "C"}))
+    assert contents(answer) == ["C"]
+    (told,) = rows(answer, "budget")
+    assert "There are too many exclude patterns" in told["hint"]
+    assert "behind it" in told["hint"]
+
+
+def test_additional_directories_of_settings_files_are_bounded(service: httpx.Client) -> None:
+    many = json.dumps({"permissions": {"additionalDirectories": [f"/x/{number}" for number in range(5_000)]}})
+    answer = ask(service, inline({"/home/dev/.claude/settings.json": many}))
+    told = [one for one in answer["warnings"] if one["code"] == "settings_ignored"]
+    assert [one["where"] for one in told] == ["/x/1000"]
+    assert sum(one["code"] == "additional_directory_missing" for one in answer["warnings"]) == 1000
+
+
+def test_patterns_that_take_long_to_compare_end_with_the_time_of_the_request(tmp_path: Path) -> None:
+    globs = [f"*a{'?' * 20}{number:03}" for number in range(1000)]
+    rule = "---\npaths: " + json.dumps(globs) + "\n---\nR"
+    name = "ab" * 2_000
+    with limited(tmp_path, request_seconds=0.5) as service:  # type: ignore[arg-type]
+        response = service.post("/v1/context", json=inline({f"{CWD}/.claude/rules/r.md": rule}, touched=[{"path": name}]))
+    refused(response, 503, "took-too-long")

@@ -9,14 +9,19 @@ import pty
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import RawIOBase
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from app import __version__
 from app.cli.lines import PLAIN, Faults, Records, Speech
 from app.log import Log
+from tests.asking import answered
 from tests.starting import ROOT, STRATA, surroundings
 
 CANARY = "canary-7f3a"
@@ -134,23 +139,45 @@ def _record(number: int) -> logging.LogRecord:
     return logging.LogRecord("a.library", number, __file__, 1, "said %s", (CANARY,), None)
 
 
-def first_line_at_a_terminal(home: Path) -> bytes:
+@contextmanager
+def at_a_terminal(home: Path, *arguments: str, **more: str) -> Iterator[tuple[str, str]]:
+    """A service whose standard error somebody reads: its first two lines."""
     ours, its = pty.openpty()
-    command = [*STRATA, "serve", "--port", "0"]
-    with subprocess.Popen(command, env=surroundings(home), cwd=home, stderr=its) as process:
+    command = [*STRATA, "serve", "--port", "0", *arguments]
+    with subprocess.Popen(command, env=surroundings(home, **more), cwd=home, stderr=its) as process:
         os.close(its)
         with os.fdopen(ours, "rb", buffering=0) as terminal:
-            line = b""
-            while not line.endswith(b"\n"):
-                line += terminal.read(1)
-            process.terminate()
-            process.wait(60)
-    return line
+            try:
+                yield read_line(terminal), read_line(terminal)
+            finally:
+                process.kill()
 
 
-def test_at_a_terminal_the_service_says_in_words_where_it_is(tmp_path: Path) -> None:
-    line = first_line_at_a_terminal(tmp_path).decode()
-    assert re.match(rf"Strata {re.escape(__version__)} on http://127\.0\.0\.1:\d+ \(Ctrl-C ends it\)\. Try:", line)
+def read_line(terminal: RawIOBase) -> str:
+    line = b""
+    while not line.endswith(b"\n"):
+        line += terminal.read(1) or b""
+    return line.decode().removesuffix("\r\n")
+
+
+def test_at_a_terminal_the_service_says_in_words_where_it_is_and_what_to_try(tmp_path: Path) -> None:
+    with at_a_terminal(tmp_path) as (first, second):
+        found = re.fullmatch(
+            rf"Strata {re.escape(__version__)} on (http://127\.0\.0\.1:\d+) \(Ctrl-C ends it\)\. Try:", first
+        )
+        assert found is not None
+        tried = re.fullmatch(rf"  curl -s {found[1]}/v1/context -H 'content-type: application/json' -d '(.*)'", second)
+        assert tried is not None
+        headers = {"content-type": "application/json"}
+        address = f"{found[1]}/v1/context"
+        answer = answered(httpx.post(address, content=tried[1], headers=headers, timeout=60, trust_env=False))
+    assert [file["content"] for file in answer["memory"]["files"]] == ["Use tabs."]
+
+
+def test_where_a_key_is_needed_what_to_try_says_so(tmp_path: Path) -> None:
+    with at_a_terminal(tmp_path, STRATA_API_KEYS="sesame") as (_, second):
+        assert " -H 'x-api-key: KEY' " in second
+        assert "sesame" not in second
 
 
 def test_elsewhere_every_line_of_its_life_is_json(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 
 def parsed(model: type[Model], body: bytes) -> Model:
     """Raises TooLarge, NotJson or InvalidRequest, the last with a JSON pointer for each fault."""
-    if _marks(body) > MOST_VALUES and _marks(_STRING.sub(b"", body)) > MOST_VALUES:
+    if _marks(body, 0, len(body)) > MOST_VALUES and _has_too_many_values(body):
         raise TooLarge(f"A body may hold {MOST_VALUES:,} JSON values, and this one has more: send fewer, or in parts.")
     if _NO_NUMBERS.search(body):
         _refuse_what_is_no_number(body)
@@ -44,9 +44,20 @@ def parsed(model: type[Model], body: bytes) -> Model:
     raise InvalidRequest(f"{first['pointer'] or 'The body'}: {first['message']}", errors=errors)
 
 
-def _marks(body: bytes) -> int:
+def _marks(body: bytes, start: int, end: int) -> int:
     """Commas and opening brackets: at least one for each value, but for one."""
-    return body.count(b",") + body.count(b"[") + body.count(b"{")
+    return sum(body.count(mark, start, end) for mark in (b",", b"[", b"{"))
+
+
+def _has_too_many_values(body: bytes) -> bool:
+    """Whether there are more marks outside of strings than values may be."""
+    found = at = 0
+    for string in _STRING.finditer(body):
+        found += _marks(body, at, string.start())
+        at = string.end()
+        if found > MOST_VALUES:
+            return True
+    return found + _marks(body, at, len(body)) > MOST_VALUES
 
 
 def _refuse_what_is_no_number(body: bytes) -> None:

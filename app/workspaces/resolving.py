@@ -71,9 +71,9 @@ def everywhere(_path: str) -> bool:
 class Resolver:
     """Real paths in one tree, each name asked for once.
 
-    ``entry`` says what stands at a path whose folder is real. ``tells`` says whether the existence of something
-    at a real path may be told; where it may not, the way ends with ``Kind.OUTSIDE``. A tree whose links lead nowhere
-    by very long ways has its other links followed no further: they dangle too.
+    ``entry`` says what stands at a path whose folder is real. ``tells`` says whether the existence of something at a
+    path may be told; where it may not, nothing is asked and the way ends with ``Kind.OUTSIDE``. A tree whose links lead
+    nowhere by very long ways has its other links followed no further: they dangle too.
     """
 
     def __init__(
@@ -100,7 +100,8 @@ class Resolver:
         if above is None:
             above = self._resolved[folder] = self._from_the_root(folder)
         if above.kind is Kind.DIRECTORY and name:
-            return self._step(child(self._paths, above.real, name), ())
+            below = child(self._paths, above.real, name)
+            return self._step(below, ()) if self._tells(below) else Node(Kind.OUTSIDE, below)
         return self._from_the_root(normal)
 
     def _from_the_root(self, normal: str) -> Node:
@@ -112,7 +113,10 @@ class Resolver:
         for position, name in enumerate(names):
             if here.kind not in PASSABLE or (name == ".." and not self._tells(here.real)):
                 return self._blocked(here, names[position:])
-            here = self._step(self._onward(here.real, name), trail)
+            onward = self._onward(here.real, name)
+            if not self._tells(onward):
+                return Node(Kind.OUTSIDE, onward)
+            here = self._step(onward, trail)
         return here
 
     def _onward(self, folder: str, name: str) -> str:

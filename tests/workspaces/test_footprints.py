@@ -319,14 +319,14 @@ def test_a_folder_that_came_back_is_told_with_what_is_in_it(root: Path) -> None:
     assert told == (Change(f"{root}/docs", "modified"), Change(f"{root}/docs/b.md", "created"))
 
 
-def test_what_lies_outside_the_fence_is_seen_but_not_told(root: Path) -> None:
-    (root.parent / "outside").symlink_to("root")
+def test_what_lies_outside_the_fence_is_no_part_of_a_footprint(root: Path) -> None:
+    (root.parent / "outside").mkdir()
     workspace = local(root, SETTLED)
-    assert workspace.look(f"{root.parent}/outside/a.md").kind is Kind.FILE
+    assert workspace.look(f"{root.parent}/outside/a.md").kind is Kind.OUTSIDE
     footprint = workspace.footprint()
     pass_a_tick(root)
-    (root.parent / "outside").unlink()
-    assert comparing(root).renewed(footprint) is None
+    (root.parent / "outside" / "a.md").write_text("a")
+    assert comparing(root).renewed(footprint) is not None
     assert comparing(root).changes(footprint)[0] == ()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 from dataclasses import replace
@@ -55,8 +54,8 @@ def with_checkout(parts: Shown) -> Shown:
     return replace(parts, repository=Repository(own, own, GitRoots(str(Path(own).parent))))
 
 
-def open_descriptors() -> set[str]:
-    return set(os.listdir("/proc/self/fd")) if sys.platform == "linux" else set()
+def open_descriptors() -> set[Path]:
+    return set(Path("/proc/self/fd").iterdir()) if sys.platform == "linux" else set()
 
 
 def test_it_holds_links_and_nothing_of_the_repositorys_configuration_but_its_user(room: Path, parts: Shown) -> None:
@@ -109,7 +108,7 @@ def test_what_takes_the_place_of_the_repository_meanwhile_is_not_seen(room: Path
     checkout.symlink_to(tmp_path / "other")
     assert list(Path(parts.objects).iterdir()) != []
     assert list(Path(made.objects).iterdir()) == []
-    assert os.path.samefile(made.start, tmp_path / "moved")
+    assert Path(made.start).samefile(tmp_path / "moved")
     made.close()
 
 

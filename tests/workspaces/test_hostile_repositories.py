@@ -167,70 +167,6 @@ def test_without_harm_both_are_told(guarded: httpx.Client, lair: Lair) -> None:
 
 Setter = Callable[[Lair], object]
 
-COMMANDS: dict[str, tuple[Setter, tuple[str, ...] | None]] = {
-    "core.fsmonitor": (lambda lair: lair.config("core.fsmonitor", lair.command), ("status",)),
-    "core.sshCommand": (
-        lambda lair: (lair.config("core.sshCommand", lair.command), lair.config("remote.origin.url", "ssh://x/y")),
-        ("fetch", "origin"),
-    ),
-    "core.gitProxy": (
-        lambda lair: (lair.config("core.gitProxy", lair.command), lair.config("remote.origin.url", "git://x/y")),
-        ("fetch", "origin"),
-    ),
-    "core.pager": (lambda lair: (lair.config("core.pager", lair.command), lair.config("pager.log", "true")), None),
-    "core.editor": (lambda lair: lair.config("core.editor", lair.command), ("commit", "--allow-empty")),
-    "core.askPass": (lambda lair: lair.config("core.askPass", lair.command), None),
-    "core.alternateRefsCommand": (lambda lair: lair.config("core.alternateRefsCommand", lair.command), None),
-    "diff.external": (lambda lair: lair.config("diff.external", lair.command), None),
-    "gpg.program": (lambda lair: signed(lair), ("log", "--oneline")),
-    "credential.helper": (lambda lair: lair.config("credential.helper", lair.command), ("credential", "fill")),
-    "alias": (
-        lambda lair: [lair.config(f"alias.{name}", f"!{lair.command}") for name in ("log", "status", "x")],
-        ("x",),
-    ),
-    "protocol.ext": (
-        lambda lair: (
-            lair.config("protocol.ext.allow", "always"),
-            lair.config("remote.origin.url", f"ext::{lair.command}"),
-        ),
-        ("fetch", "origin"),
-    ),
-    "url.insteadOf": (
-        lambda lair: (
-            lair.config("protocol.ext.allow", "always"),
-            lair.config(f"url.ext::{lair.command} .insteadOf", "https://x/"),
-            lair.config("remote.origin.url", "https://x/y"),
-        ),
-        ("fetch", "origin"),
-    ),
-    "uploadpack.packObjectsHook": (lambda lair: lair.config("uploadpack.packObjectsHook", lair.command), None),
-    "a promised object": (lambda lair: promised(lair), ("status",)),
-    "textconv": (
-        lambda lair: (lair.config("diff.x.textconv", lair.command), lair.write(".gitattributes", "* diff=x\n")),
-        ("log", "-p"),
-    ),
-    "diff command": (
-        lambda lair: (lair.config("diff.x.command", lair.command), lair.write(".gitattributes", "* diff=x\n")),
-        None,
-    ),
-    "clean": (lambda lair: filtered(lair, "clean"), ("status",)),
-    "smudge": (lambda lair: filtered(lair, "smudge"), ("archive", "main")),
-    "process": (lambda lair: filtered(lair, "process"), ("status",)),
-    "filter in info": (
-        lambda lair: (
-            lair.config("filter.x.clean", lair.command),
-            lair.write(".git/info/attributes", "* filter=x\n"),
-        ),
-        ("status",),
-    ),
-    "merge driver": (
-        lambda lair: (lair.config("merge.x.driver", lair.command), lair.write(".gitattributes", "* merge=x\n")),
-        None,
-    ),
-    "an exporting remote": (lambda lair: lair.config("remote.origin.vcs", "ext"), None),
-}
-"""How to set each, and what falls into it unguarded; None where no query that is harmless in itself does."""
-
 
 def signed(lair: Lair) -> None:
     plain = git(lair.repository, "cat-file", "commit", "HEAD")
@@ -260,6 +196,71 @@ def promised(lair: Lair) -> None:
         lair.config(key, value)
     tree = git(lair.repository, "rev-parse", "HEAD^{tree}")
     (lair.own / "objects" / tree[:2] / tree[2:]).unlink()
+
+
+COMMANDS: dict[str, tuple[Setter, tuple[str, ...] | None]] = {
+    "core.fsmonitor": (lambda lair: lair.config("core.fsmonitor", lair.command), ("status",)),
+    "core.sshCommand": (
+        lambda lair: (lair.config("core.sshCommand", lair.command), lair.config("remote.origin.url", "ssh://x/y")),
+        ("fetch", "origin"),
+    ),
+    "core.gitProxy": (
+        lambda lair: (lair.config("core.gitProxy", lair.command), lair.config("remote.origin.url", "git://x/y")),
+        ("fetch", "origin"),
+    ),
+    "core.pager": (lambda lair: (lair.config("core.pager", lair.command), lair.config("pager.log", "true")), None),
+    "core.editor": (lambda lair: lair.config("core.editor", lair.command), ("commit", "--allow-empty")),
+    "core.askPass": (lambda lair: lair.config("core.askPass", lair.command), None),
+    "core.alternateRefsCommand": (lambda lair: lair.config("core.alternateRefsCommand", lair.command), None),
+    "diff.external": (lambda lair: lair.config("diff.external", lair.command), None),
+    "gpg.program": (signed, ("log", "--oneline")),
+    "credential.helper": (lambda lair: lair.config("credential.helper", lair.command), ("credential", "fill")),
+    "alias": (
+        lambda lair: [lair.config(f"alias.{name}", f"!{lair.command}") for name in ("log", "status", "x")],
+        ("x",),
+    ),
+    "protocol.ext": (
+        lambda lair: (
+            lair.config("protocol.ext.allow", "always"),
+            lair.config("remote.origin.url", f"ext::{lair.command}"),
+        ),
+        ("fetch", "origin"),
+    ),
+    "url.insteadOf": (
+        lambda lair: (
+            lair.config("protocol.ext.allow", "always"),
+            lair.config(f"url.ext::{lair.command} .insteadOf", "https://x/"),
+            lair.config("remote.origin.url", "https://x/y"),
+        ),
+        ("fetch", "origin"),
+    ),
+    "uploadpack.packObjectsHook": (lambda lair: lair.config("uploadpack.packObjectsHook", lair.command), None),
+    "a promised object": (promised, ("status",)),
+    "textconv": (
+        lambda lair: (lair.config("diff.x.textconv", lair.command), lair.write(".gitattributes", "* diff=x\n")),
+        ("log", "-p"),
+    ),
+    "diff command": (
+        lambda lair: (lair.config("diff.x.command", lair.command), lair.write(".gitattributes", "* diff=x\n")),
+        None,
+    ),
+    "clean": (lambda lair: filtered(lair, "clean"), ("status",)),
+    "smudge": (lambda lair: filtered(lair, "smudge"), ("archive", "main")),
+    "process": (lambda lair: filtered(lair, "process"), ("status",)),
+    "filter in info": (
+        lambda lair: (
+            lair.config("filter.x.clean", lair.command),
+            lair.write(".git/info/attributes", "* filter=x\n"),
+        ),
+        ("status",),
+    ),
+    "merge driver": (
+        lambda lair: (lair.config("merge.x.driver", lair.command), lair.write(".gitattributes", "* merge=x\n")),
+        None,
+    ),
+    "an exporting remote": (lambda lair: lair.config("remote.origin.vcs", "ext"), None),
+}
+"""How to set each, and what falls into it unguarded; None where no query that is harmless in itself does."""
 
 
 @pytest.mark.parametrize("name", list(COMMANDS))
@@ -410,7 +411,9 @@ def test_no_object_of_others_is_read(guarded: httpx.Client, lair: Lair, name: st
 
 
 def test_lenders_on_other_machines_are_not_asked(guarded: httpx.Client, lair: Lair) -> None:
-    lair.write(".git/objects/info/http-alternates", f"http://127.0.0.1:9/{SECRET}\nfile://{lair.outside}/.git/objects\n")
+    lair.write(
+        ".git/objects/info/http-alternates", f"http://127.0.0.1:9/{SECRET}\nfile://{lair.outside}/.git/objects\n"
+    )
     assert "Current branch: main" in holds(guarded, lair)[0]
 
 
@@ -496,7 +499,10 @@ STRANGE: dict[str, Setter] = {
     "core.symlinks": lambda lair: lair.config("core.symlinks", "false"),
     "core.ignoreCase": lambda lair: lair.config("core.ignoreCase", "true"),
     "core.precomposeUnicode": lambda lair: lair.config("core.precomposeUnicode", "true"),
-    "core.protectNTFS": lambda lair: (lair.config("core.protectNTFS", "false"), lair.config("core.protectHFS", "false")),
+    "core.protectNTFS": lambda lair: (
+        lair.config("core.protectNTFS", "false"),
+        lair.config("core.protectHFS", "false"),
+    ),
     "pretty format": lambda lair: lair.config("format.pretty", f"{SECRET} %B"),
     "decorations": lambda lair: (git(lair.repository, "tag", SECRET), lair.config("log.decorate", "full")),
     "notes": lambda lair: (git(lair.repository, "notes", "add", "-m", SECRET), lair.config("notes.displayRef", "*")),
@@ -690,7 +696,9 @@ def loose(lair: Lair, kind: str, parts: list[bytes]) -> str:
 
 
 def commit_of(lair: Lair, tree: str, message: bytes) -> str:
-    return loose(lair, "commit", [f"tree {tree}\nauthor A <a@x> 0 +0000\ncommitter A <a@x> 0 +0000\n\n".encode(), message])
+    return loose(
+        lair, "commit", [f"tree {tree}\nauthor A <a@x> 0 +0000\ncommitter A <a@x> 0 +0000\n\n".encode(), message]
+    )
 
 
 def test_a_small_file_that_swells_is_measured_and_not_read(guarded: httpx.Client, lair: Lair) -> None:

@@ -8,10 +8,13 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.core.facts import Content, Kind, Node
+from app.workspaces.descent import Way, way_within
+from app.workspaces.disk import Disk
 from app.workspaces.fence import Fence
 from app.workspaces.local import LocalWorkspace
 from tests.workspaces.trees import LIMIT, POSIX, PROGRAM, local
@@ -44,7 +47,7 @@ def test_a_fence_holds_its_roots_and_what_is_below(tmp_path: Path) -> None:
 
 def test_a_fence_stands_around_real_folders(inside: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(inside)
-    assert Fence.of([f"{tmp_path}/link", str(inside), "", f"{inside}/"]) == Fence((str(inside),))
+    assert Fence.of([f"{tmp_path}/link", str(inside), "", f"{inside}/"]).roots == (str(inside),)
 
 
 def test_a_fence_around_the_root_holds_everything() -> None:
@@ -90,10 +93,41 @@ def test_a_link_may_pass_above_the_fence(inside: Path, tmp_path: Path) -> None:
     assert workspace.look(f"{inside}/link.md") == Node(Kind.FILE, f"{other}/a.md", 1)
 
 
-def test_a_link_outside_that_leads_inside_is_inside(inside: Path, tmp_path: Path) -> None:
+def test_a_link_outside_leads_inside_where_a_root_is_written_through_it(inside: Path, tmp_path: Path) -> None:
     (inside / "a.md").write_text("a")
-    (tmp_path / "link").symlink_to(inside)
-    assert local(inside).look(f"{tmp_path}/link/a.md") == Node(Kind.FILE, f"{inside}/a.md", 1)
+    (tmp_path / "further").symlink_to(inside)
+    (tmp_path / "link").symlink_to("further")
+    through = LocalWorkspace(Fence.of([f"{tmp_path}/link"]), POSIX, LIMIT, PROGRAM)
+    for name in ("link", "further"):
+        assert through.look(f"{tmp_path}/{name}/a.md") == Node(Kind.FILE, f"{inside}/a.md", 1)
+        assert local(inside).look(f"{tmp_path}/{name}/a.md").kind is Kind.OUTSIDE
+
+
+def test_nothing_outside_is_even_looked_at(inside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "there" / "deep").mkdir(parents=True)
+    (inside / "link").symlink_to("../there/deep/x.md")
+    looked = list[str]()
+    disk = Disk(way=lambda fence: Noting(way_within(fence), looked))
+    workspace = LocalWorkspace(Fence.of([str(inside)]), POSIX, LIMIT, PROGRAM, disk)
+    for path in (f"{tmp_path}/there/deep/x.md", f"{tmp_path}/not/deep/x.md", f"{inside}/link"):
+        assert workspace.look(path).kind is Kind.OUTSIDE
+    allowed = {str(inside), str(inside / "link"), *map(str, inside.parents)}
+    assert looked
+    assert set(looked) <= allowed
+
+
+class Noting:
+    """A way that notes the places it is asked for."""
+
+    def __init__(self, way: Way, looked: list[str]) -> None:
+        self._way, self._looked = way, looked
+
+    def facts(self, path: str) -> os.stat_result:
+        self._looked.append(path)
+        return self._way.facts(path)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._way, name)
 
 
 @pytest.fixture
