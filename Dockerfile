@@ -27,7 +27,8 @@ COPY pyproject.toml README.md LICENSE ./
 COPY app ./app
 # What only builds the package does not go along.
 RUN python -m pip --python /opt/strata/bin/python install --no-deps --no-index --no-build-isolation . \
-    && python -m pip --python /opt/strata/bin/python uninstall --yes hatchling editables pluggy tomlkit trove-classifiers \
+    && python -m pip --python /opt/strata/bin/python uninstall --yes \
+        hatchling editables packaging pluggy tomlkit trove-classifiers \
     && /opt/strata/bin/python -m compileall -q /opt/strata/lib
 
 FROM ${BASE}

@@ -8,13 +8,12 @@ from typing import Literal, get_args
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from app.core.budget import BreakerState
 from app.core.cache_report import Cause
 from app.core.previous import Previous
 
 Shed = Literal["queue_full", "queue_time", "upstream", "bodies", "connections", "deadline", "listeners"]
 Refusal = Literal["host", "origin", "key", "caller", "size", "rate", "at_once", "slow", "other"]
-Layer = Literal["warm", "files", "listings", "documents", "patterns", "counts", "proven"]
+Layer = Literal["warm", "files", "listings", "documents", "patterns", "counts"]
 Outcome = Literal["first", "hit", "nothing_cached"] | Cause
 Part = Literal["system", "mcp", "tools", "memory", "attachments", "messages", "other"]
 
@@ -136,13 +135,6 @@ def work_families(now: WorkFigures) -> Iterator[Metric]:
 def span_families(now: SpanFigures) -> Iterator[Metric]:
     yield counter("spans_sent", "Spans that the collector has taken.", now.sent)
     yield counter("spans_lost", "Spans that the collector did not get.", now.lost)
-
-
-def breaker_families(states: Mapping[BreakerState, int]) -> Iterator[Metric]:
-    found = GaugeMetricFamily("strata_breakers", "Breakers of sessions by state.", labels=("state",))
-    for state, number in states.items():
-        found.add_metric([state], number)
-    yield found
 
 
 def complete(*, whole: bool) -> Metric:

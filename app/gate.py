@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.errors import Overloaded, Problem, TookTooLong
 from app.figures import Shed
 from app.guard import OPEN_PATHS, STREAMS
+from app.phases import phase
 from app.refusing import refuse
 
 COMPACTIONS = "/v1/compactions"
@@ -147,7 +148,9 @@ class Gate:
         turn = places.turn()
         leaving = asyncio.create_task(early.gone())
         try:
-            await asyncio.wait({turn, leaving}, timeout=self._room.limits.queue_seconds, return_when="FIRST_COMPLETED")
+            with phase("wait"):
+                seconds = self._room.limits.queue_seconds
+                await asyncio.wait({turn, leaving}, timeout=seconds, return_when="FIRST_COMPLETED")
         except asyncio.CancelledError:
             places.leave(turn)
             raise

@@ -13,6 +13,7 @@ from app.core.attachments import Attached, attach
 from app.core.candidates import Plan
 from app.core.configuration import Configuration, configuration
 from app.core.costs import Prices
+from app.core.directories import MOST_DIRECTORIES, directory_notices
 from app.core.document import DocumentReader, Documents, EveryDocument
 from app.core.facts import Content, GitFacts, Kind, Node, Notice, OutputStyle, Request, Skills
 from app.core.flow import Answer, Flow, Look, Question, Read, look
@@ -26,6 +27,7 @@ from app.core.skills import SKILL_TOOL
 from app.core.style_files import find_style
 from app.core.tools import tool_names
 from app.errors import TookTooLong, TooLarge
+from app.phases import phase
 from app.workspaces.socket import Workspace
 
 T = TypeVar("T")
@@ -33,8 +35,6 @@ T = TypeVar("T")
 LOOK_CHARACTERS = 1_024
 """Of the path of a question that counts for one: a longer one counts for several."""
 
-MOST_DIRECTORIES = 1_000
-"""Additional directories that settings files of one project may name."""
 
 Styled = tuple[tuple[str, OutputStyle | None] | None, tuple[Notice, ...]]
 Skilled = tuple[Skills, tuple[Notice, ...]]
@@ -204,8 +204,10 @@ def _layers(workspace: Workspace, request: Request, known: Known, wanted: Wanted
         style, styled = _style(answers, plan, request, known, wanted)
         skills, listed = _skills(answers, plan, request, wanted)
         memory, attached = _memory(answers, plan, request, wanted)
-        notices = (*_absent_notices(answers, plan), *_surplus_notices(plan), *styled, *listed)
-        return _Layers(plan, told(), style, skills, memory, attached, notices)
+        notices = (*answers.drive(directory_notices(plan)), *styled, *listed)
+        with phase("git"):
+            git = told()
+        return _Layers(plan, git, style, skills, memory, attached, notices)
 
 
 def _nothing() -> None:
@@ -289,25 +291,6 @@ def _settled(request: Request, plan: Plan, style: OutputStyle | None, skills: Sk
         skills=skills,
     )
     return replace(request, client=plan.client, settings=settings)
-
-
-def _absent_notices(answers: Answers, plan: Plan) -> tuple[Notice, ...]:
-    """A warning for each additional directory that is no folder this service may read."""
-    absent = "This additional directory is no folder that can be read: check its path, and STRATA_ROOTS."
-    return tuple(
-        Notice("additional_directory_missing", absent, folder)
-        for folder in plan.client.additional_directories
-        if answers.drive(look(folder)).kind is not Kind.DIRECTORY
-    )
-
-
-def _surplus_notices(plan: Plan) -> tuple[Notice, ...]:
-    """A warning when settings files name more additional directories than are taken."""
-    named = plan.configuration.additional_directories
-    if len(named) <= MOST_DIRECTORIES:
-        return ()
-    message = f"Settings files name {len(named):,} additional directories: the first {MOST_DIRECTORIES:,} count."
-    return (Notice("settings_ignored", message, named[MOST_DIRECTORIES]),)
 
 
 def model_notices(spelling: str, model: Model, models: ModelTable) -> tuple[Notice, ...]:

@@ -30,7 +30,6 @@ from app.figures import (
     Shed,
     SpanFigures,
     WorkFigures,
-    breaker_families,
     complete,
     counter,
     gauge,
@@ -174,10 +173,6 @@ class Metrics:
     def lookups(self, layer: Layer, told: Callable[[], tuple[int, int]]) -> None:
         """Tells how often something was found in ``layer``, and how often not."""
         self._layers[layer] = told
-
-    def breakers(self, told: Callable[[], Mapping[BreakerState, int]]) -> None:
-        """Tells how many sessions have a breaker in each state."""
-        self._registry.register(_Told(lambda: breaker_families(told())))
 
     def keys(self, told: Callable[[], KeyFigures]) -> None:
         self._registry.register(_Told(lambda: key_families(told())))

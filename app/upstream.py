@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from app.core.counting import is_count
 from app.core.refusals import Reason, reason_of, told
+from app.phases import phase
 from app.upstream_bodies import UpstreamFailed, json_object, limited, parsed, streamed, unstreamed
 
 T = TypeVar("T")
@@ -119,10 +120,11 @@ class Upstream:
         used = _sendable(key or self._api_key)
         loaded = await self._ready()
         try:
-            async with asyncio.timeout(seconds):
-                messages = _keyed(loaded.client, used).messages.with_streaming_response
-                async with getattr(messages, to)(**said) as response:
-                    return await read(response.http_response, used)
+            with phase("upstream"):
+                async with asyncio.timeout(seconds):
+                    messages = _keyed(loaded.client, used).messages.with_streaming_response
+                    async with getattr(messages, to)(**said) as response:
+                        return await read(response.http_response, used)
         except (TimeoutError, loaded.http.TimeoutException):
             failure = UpstreamFailed("timeout", told("timeout"))
         except UnicodeEncodeError:

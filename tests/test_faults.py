@@ -10,8 +10,10 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,9 +22,12 @@ from uuid import uuid4
 import httpx
 import pytest
 
+from app.building import build_contexts
 from app.core.budget import FAILURES_TO_OPEN
-from app.main import create_app
+from app.main import build_app, create_app
 from app.settings import Settings
+from app.workspaces.disk import Disk
+from app.workspaces.footprints import Footprints
 from tests.asking import CWD, ask, bare, inline, local, refused
 from tests.compacting import KEY, Watch, asking, compacting, report, run, talk, timed
 from tests.listening import wait_until
@@ -291,8 +296,6 @@ def test_a_log_on_a_full_device_keeps_nobody_from_an_answer(home: Path) -> None:
             with calling(f"http://127.0.0.1:{port}") as client:
                 wait_until(lambda: process.poll() is not None or _answers(client))
                 assert [client.post("/v1/context", json=inline()).status_code for _ in range(3)] == [200] * 3
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(60) == 0
         finally:
             process.kill()
 
@@ -334,6 +337,28 @@ def test_a_session_stays_as_it_is_when_the_clock_jumps(jump: float, watch: Watch
     assert bare(last["request"]["messages"]) == bare(after["request"]["messages"])
 
 
+@pytest.mark.parametrize("jump", [YEAR, -YEAR], ids=["ahead", "back"])
+def test_edits_are_seen_however_far_the_clock_is_from_that_of_the_files(jump: float, tmp_path: Path) -> None:
+    memory = tmp_path / "CLAUDE.md"
+    settings = Settings(roots=(tmp_path,))
+    contexts, off = build_contexts(settings), [0.0]
+    disk = Disk(settings.max_file_cache_bytes, wall=lambda: time.time_ns() + int(off[0] * 1e9))
+    contexts = replace(
+        contexts,
+        ground=replace(contexts.ground, disk=disk),
+        footprints=Footprints(settings.max_file_bytes, disk),
+    )
+    body = local(tmp_path, session_id="s", freshness="validate")
+    with serve(build_app(settings, contexts)) as address, calling(address) as client:
+        for number, moved in enumerate((0.0, jump, jump, 0.0, jump, 0.0)):
+            off[0] = moved
+            beside = tmp_path / "beside"
+            beside.write_text(f"Version {number}.")
+            beside.replace(memory)
+            for _ in range(2):
+                assert ask(client, body)["memory"]["files"][0]["content"] == f"Version {number}."
+
+
 def opened(client: httpx.Client) -> str:
     """A session whose breaker has just opened."""
     session = uuid4().hex
@@ -371,8 +396,7 @@ def test_a_lease_by_a_clock_that_was_a_year_ahead_keeps_nobody_from_compacting(
 
 @pytest.fixture(scope="module")
 def impatient(running_upstream: tuple[StandIn, str]) -> Iterator[httpx.Client]:
-    limits = {"upstream_seconds": 1, "count_seconds": 2, "compact_seconds": 2}
-    with compacting(running_upstream[1], **limits) as client:
+    with compacting(running_upstream[1], upstream_seconds=1, count_seconds=2, compact_seconds=2) as client:
         yield client
 
 

@@ -121,7 +121,7 @@ def applies(requirement: Requirement, extra: str) -> bool:
 
 def test_what_only_builds_the_package_is_taken_out_and_nothing_else() -> None:
     locked = set(re.findall(r"^([a-z0-9._-]+)==", (ROOT / "deploy/requirements.lock").read_text(), re.MULTILINE))
-    removed = re.search(r"uninstall --yes ((?:[a-z-]+ )+)", "\n".join(rest for name, rest in STEPS[: STAGES[-1]]))
+    removed = re.search(r"uninstall --yes +((?:[a-z-]+ )+)", "\n".join(rest for name, rest in STEPS[: STAGES[-1]]))
     assert removed is not None
     about = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     optional = about["optional-dependencies"]

@@ -501,13 +501,11 @@ def test_every_file_of_a_request_is_read_from_one_budget(tmp_path: Path) -> None
     touched = [{"path": "sub/x"}]
     with limited(tmp_path, max_memory_bytes=1000) as service:
         answer = ask(service, here(tmp_path, touched=touched))
-    assert [text[0] for text in contents(answer)] == ["A"]
-    assert [file["content"][0] for file in answer["memory"]["attachments"]] == ["D", "E"]
-    assert {os.path.relpath(row["path"], tmp_path) for row in rows(answer, "budget")} == {
-        "b.md",
-        "CLAUDE.local.md",
-        "sub/CLAUDE.md",
-    }
+    assert [text[0] for text in contents(answer)] == ["A", "B"]
+    assert [file["content"][0] for file in answer["memory"]["attachments"]] == ["D"]
+    told = {os.path.relpath(row["path"], tmp_path): row["hint"] for row in rows(answer, "budget")}
+    assert set(told) == {".claude/rules/when.md", "sub/CLAUDE.md"}
+    assert all("STRATA_MAX_MEMORY_BYTES" in hint for hint in told.values())
     with limited(tmp_path, max_memory_bytes=1600) as service:
         assert rows(ask(service, here(tmp_path, touched=touched)), "budget") == []
 
@@ -540,7 +538,7 @@ NESTED = "[" * 100_000 + "]" * 100_000
         ("/v1/tokens", '{"model":"a","messages":[{"role":"user","content":%s}]}'),
         ("/v1/tokens", '{"model":"a","system":[{"type":"text","x":%s}]}'),
         ("/v1/cache/lint", '{"requests":[{"body":{"model":"a","messages":[{"x":%s}]}}]}'),
-        ("/v1/sessions/s/compact", '{"mode":%s}'),
+        ("/v1/sessions/s/compactions", '{"mode":%s}'),
         ("/v1/context", "%s"),
     ],
 )
@@ -565,11 +563,10 @@ def test_marks_within_texts_are_no_values(service: httpx.Client) -> None:
     assert response.status_code == 200
 
 
-def test_a_hundred_thousand_links_in_a_row_end(tmp_path: Path) -> None:
-    files: dict[str, Any] = {f"{CWD}/{number}": {"link": str(number + 1)} for number in range(100_000)}
+def test_as_many_links_in_a_row_as_there_may_be_files_end(service: httpx.Client) -> None:
+    files: dict[str, Any] = {f"{CWD}/{number}": {"link": str(number + 1)} for number in range(19_999)}
     files[f"{CWD}/CLAUDE.md"] = {"link": "0"}
-    with limited(tmp_path, max_files=200_000) as service:
-        answer = ask(service, inline(files))
+    answer = ask(service, inline(files))
     assert rows(answer, "dangling_link")[0]["path"] == f"{CWD}/CLAUDE.md"
 
 
@@ -615,5 +612,7 @@ def test_patterns_that_take_long_to_compare_end_with_the_time_of_the_request(tmp
     rule = "---\npaths: " + json.dumps(globs) + "\n---\nR"
     name = "ab" * 2_000
     with limited(tmp_path, request_seconds=0.5) as service:  # type: ignore[arg-type]
-        response = service.post("/v1/context", json=inline({f"{CWD}/.claude/rules/r.md": rule}, touched=[{"path": name}]))
+        response = service.post(
+            "/v1/context", json=inline({f"{CWD}/.claude/rules/r.md": rule}, touched=[{"path": name}])
+        )
     refused(response, 503, "took-too-long")

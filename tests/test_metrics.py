@@ -116,7 +116,6 @@ def test_figures_of_others_are_asked_for_when_they_are_told() -> None:
     metrics.keys(lambda: KeyFigures(3, reload_failures=4))
     metrics.under_way(lambda: WorkFigures(running=5, queued=6, upstream=7, body_bytes=8, connections=9))
     metrics.spans(lambda: SpanFigures(10, 11))
-    metrics.breakers(lambda: {"open": 12})
     metrics.warm(lambda: WarmFigures(repeated=13, assembled=14))
     now["hits"] = 100
     told = samples(metrics.written().decode())
@@ -127,7 +126,6 @@ def test_figures_of_others_are_asked_for_when_they_are_told() -> None:
     under_way = ("requests_running", "requests_queued", "upstream_running", "body_bytes", "connections")
     assert [told[f"strata_{name}",] for name in under_way] == [5, 6, 7, 8, 9]
     assert [told[f"strata_{name}",] for name in ("spans_sent_total", "spans_lost_total")] == [10, 11]
-    assert told["strata_breakers", "open"] == 12
 
 
 def test_a_turn_is_told_by_its_tokens_its_parts_and_its_cache() -> None:

@@ -8,6 +8,7 @@ import logging
 import re
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
@@ -300,8 +301,10 @@ def test_a_reader_who_is_slow_but_reads_has_all_of_it() -> None:
         slow.sendall(posted(LARGE))
         with one.connected(SO_RCVBUF=4096) as stuck:
             stuck.sendall(posted(LARGE) * 2)
+            wait_until(lambda: one.traffic.connections == 3)
             while one.traffic.connections == 3:
                 slow.data += slow.wire.recv(1024)
+                time.sleep(0.01)
         assert slow.answer()[2] == wanted
 
 
@@ -359,7 +362,7 @@ def test_an_application_learns_that_its_caller_went_though_more_was_asked() -> N
     app = Noting()
     with serving(app) as one:
         with one.connected() as wire:
-            wire.sendall(head("GET", "/leaves", None) + GET * 3)
+            wire.sendall(head("GET", "/leaves", None) + posted(BODY) * 3)
             wait_until(lambda: bool(app.headers))
         wait_until(lambda: app.given[-1]["type"] == "http.disconnect")
     assert app.asked == ["/leaves"]

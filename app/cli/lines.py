@@ -77,6 +77,7 @@ class Records(logging.Handler):
         if record.msg in PLAIN or self._log.takes("debug"):
             told["message"] = record.getMessage().strip()
         self._log.line(_level(record.levelno), "library", told)
+        self._log.flush()  # nobody does it once the event loop has ended
 
     def _words_of(self, error: BaseException) -> dict[str, str]:
         return {"words": str(error)} if self._log.takes("debug") else {}
@@ -108,6 +109,7 @@ def _untaken(
     def tell(kind: type[BaseException], error: BaseException | None, _: TracebackType | None) -> None:
         if not issubclass(kind, KeyboardInterrupt | SystemExit):
             log.line("critical", "fault", fault_of(error) if error is not None else {"error": kind.__name__})
+            log.flush()
 
     return tell
 

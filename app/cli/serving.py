@@ -79,6 +79,7 @@ def serve_here(settings: Settings, listening: socket.socket) -> None:
 
 def serve_in_workers(settings: Settings, listening: socket.socket) -> None:
     port = listening.getsockname()[1]
+    record_everything(standard_error_log(settings.log_level))
     code = Workers(settings, listening).serve(lambda: announce(settings, port))
     if code:
         raise typer.Exit(code)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from app.core.facts import Client, GitRoots, Kind, MemoryOptions
@@ -46,6 +46,14 @@ def reach(client: Client, roots: GitRoots | None, options: MemoryOptions, paths:
     if roots and options.include_boundary == "repository" and paths.within(client.cwd, roots.toplevel):
         folders.append(roots.toplevel)
     return Reach(paths, tuple(folders), options.allow_external_includes)
+
+
+def once_each(mentions: Iterable[Mention]) -> Iterable[Mention]:
+    """The first mention of each path, in order."""
+    first: dict[str, Mention] = {}
+    for mention in mentions:
+        first.setdefault(mention.path, mention)
+    return first.values()
 
 
 def targets(mention: Mention, folder: str, home: str | None, paths: Paths) -> Iterator[str]:

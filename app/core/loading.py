@@ -5,7 +5,7 @@ Flows: they ask, and whoever drives them answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from app.core.advice import link_in_words
@@ -15,7 +15,7 @@ from app.core.document import Document, is_text_name, limited
 from app.core.excludes import ExcludeGlob, Excludes
 from app.core.facts import Content, Kind, Node
 from app.core.flow import Flow, look, names, read
-from app.core.includes import MOST_LEVELS, Reach, better_form, is_git_metadata, targets
+from app.core.includes import MOST_LEVELS, Reach, better_form, is_git_metadata, once_each, targets
 from app.core.levels import Level
 from app.core.markdown import Mention
 from app.core.pauses import in_steps
@@ -98,6 +98,9 @@ class Loading:
         if path.count(self.plan.paths.separator) - rules.count(self.plan.paths.separator) > self.plan.limits.depth:
             self.add(path, "skipped", "budget", hint="It lies too deep: move it up, or raise STRATA_MAX_DEPTH.")
             return []
+        if is_git_metadata(node.real, self.plan.paths):
+            self.add(path, "skipped", "git_metadata")
+            return []
         children = sorted((yield from names(node.real)))
         if not children and (yield from read(node.real)).problem == "unreadable":
             self.add(path, "skipped", "unreadable", hint="This folder may not be listed.")
@@ -127,7 +130,9 @@ class Loading:
         content = (yield from read(node.real)) if refusal is None else Content(None)
         document = self.plan.reader.read(content.data) if content.data is not None else None
         if document is None:
-            self._refuse(candidate, refusal or _unread(content))
+            self._refuse(
+                candidate, refusal or (content.problem or "not_text", _UNREAD.get(content.problem or ""), "skipped")
+            )
         return document
 
     def _refuse(self, candidate: Candidate, refusal: Refusal) -> None:
@@ -141,6 +146,8 @@ class Loading:
         """Why the file is not even read."""
         if node.kind is not Kind.FILE:
             return NODE_REASONS[node.kind], None, "skipped"
+        if is_git_metadata(candidate.path, self.plan.paths) or is_git_metadata(node.real, self.plan.paths):
+            return "git_metadata", None, "skipped"
         wrong = self._include_refusal(candidate, node) if candidate.parent is not None else None
         if wrong:
             return wrong
@@ -163,8 +170,6 @@ class Loading:
 
     def _include_refusal(self, candidate: Candidate, node: Node) -> Refusal | None:
         paths = self.plan.paths
-        if is_git_metadata(candidate.path, paths) or is_git_metadata(node.real, paths):
-            return "git_metadata", None, "skipped"
         if not all(is_text_name(paths.extension(path)) for path in (candidate.path, node.real)):
             return "not_text", None, "skipped"
         if not self.reach.holds(candidate.level, candidate.path, node.real):
@@ -202,7 +207,7 @@ class Loading:
     def _included(self, includer: Candidate, node: Node, document: Document) -> Flow[list[MemoryFile]]:
         found: list[MemoryFile] = []
         mentioned: set[str] = set()
-        for mention in _once_each(document.mentions):
+        for mention in once_each(document.mentions):
             if not self._may_include(includer.path, mention):
                 break
             found.extend((yield from self._include(includer, node, mention, mentioned)))
@@ -254,7 +259,7 @@ class Loading:
 
     def _ignore_mentions(self, file: MemoryFile, document: Document) -> None:
         folder = self.plan.paths.parent(file.real)
-        for mention in _once_each(document.mentions):
+        for mention in once_each(document.mentions):
             if not self._may_include(file.path, mention):
                 break
             if tried := next(targets(mention, folder, self.plan.client.home, self.plan.paths), None):
@@ -284,23 +289,12 @@ _CONSENT = (
 
 
 _TOO_MANY_PATTERNS = "The rules of this request have too many patterns in all (STRATA_MAX_PATTERNS)."
-
-
-def _unread(content: Content) -> Refusal:
-    """Why a file did not become a document although nothing spoke against reading it."""
-    return content.problem or "not_text", _TOO_LARGE if content.problem == "budget" else None, "skipped"
+_UNREAD = {"budget": _TOO_LARGE}
 
 
 def _reported(candidate: Candidate, path: str) -> Candidate:
     """The candidate under the path it is reported by; where it was looked for stays known."""
     return candidate if path == candidate.path else replace(candidate, path=path, tried=candidate.path)
-
-
-def _once_each(mentions: Iterable[Mention]) -> Iterable[Mention]:
-    first: dict[str, Mention] = {}
-    for mention in mentions:
-        first.setdefault(mention.path, mention)
-    return first.values()
 
 
 def _sentences(advice: tuple[str, ...]) -> str | None:

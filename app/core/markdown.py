@@ -11,7 +11,7 @@ from typing import Any
 
 from markdown_it.token import Token
 
-from app.core.parsers import A_LINE, A_TOKEN, TakesTooLongError, parser, spend
+from app.core.parsers import A_LINE, A_REST, A_TOKEN, LEFT, TakesTooLongError, parser, spend
 
 LONGEST_RUN = 8 * 1024
 """Characters that the inline parser is given at once."""
@@ -87,6 +87,7 @@ class MarkdownReader:
                 if end < len(lines) and _runs_on(found, end - start):
                     return tokens + _moved(self._blocks.parse("".join(lines[start:]), env), start), None
             except TakesTooLongError:
+                env[LEFT] = A_REST
                 return tokens, start + 1
             tokens += _moved(found, start)
         return tokens, None

@@ -21,7 +21,10 @@ A_LINE = 40
 A_PLACE = 12
 """Steps that it takes to try the rules of text at one place."""
 
-A_TOKEN = 4
+A_TOKEN = 6
+
+A_REST = MOST_STEPS // 10
+"""Steps for the blocks that were read before one took too long."""
 
 LEFT = "steps_left"
 """In the environment that goes with one document from call to call."""
@@ -64,35 +67,35 @@ class _Inline(ParserInline):
         super().skipToken(state)
 
 
-def _text(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - rules are called so
+def _text(state: StateInline, silent: bool) -> bool:
     """The first rule at every place of a paragraph."""
     spend(state.env, A_PLACE)
     return text(state, silent)
 
 
-def _fence(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001
+def _fence(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """One of the first rules at every line, and among those that may end the block before it."""
     spend(state.env, A_LINE)
     return fence(state, start, end, silent)
 
 
-def _quote(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001
+def _quote(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     return blockquote(state, start, end, silent) and _paid(state, silent, state.line - start)
 
 
-def _list(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001
+def _list(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """Each list looks through all that it holds."""
     before = len(state.tokens)
     return list_block(state, start, end, silent) and _paid(state, silent, (len(state.tokens) - before) // A_TOKEN)
 
 
-def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001
+def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """A short line makes as many cells as the table is wide."""
     before = len(state.tokens)
     return table(state, start, end, silent) and _paid(state, silent, A_TOKEN * (len(state.tokens) - before))
 
 
-def _paid(state: StateBlock, silent: bool, steps: int) -> bool:  # noqa: FBT001
+def _paid(state: StateBlock, silent: bool, steps: int) -> bool:
     if not silent:
         spend(state.env, max(0, steps))
     return True

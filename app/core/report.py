@@ -14,7 +14,7 @@ REASONS: dict[str, str] = {
     "not_found": "there is no such file",
     "dangling_link": "a link that leads nowhere or in a circle",
     "is_directory": "a folder stands there",
-    "not_regular": "a FIFO, a socket or a device",
+    "not_regular": "a FIFO, a socket, a device, or the kernel's own (`/proc`)",
     "unreadable": "the file exists but may not be read",
     "outside_fence": "beyond the folders this service may read",
     "not_text": "its ending or its bytes say that it is not text",

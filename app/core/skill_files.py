@@ -9,6 +9,7 @@ from app.core.candidates import Plan
 from app.core.configuration import private_folders
 from app.core.facts import Kind, Node, Notice, Skill, Skills
 from app.core.flow import Flow, look, names, read
+from app.core.includes import is_git_metadata
 from app.core.loading import UNDECODED
 from app.core.skills import LONGEST_LIST, MOST_LISTED, SKILL_FILE, SWITCH, Reading, fitting, read_skill
 
@@ -111,6 +112,9 @@ class _Search:
             self._skip(folder, "It has to be a folder." if node.kind is Kind.FILE else _WRONG[node.kind])
 
     def _entries(self, folder: str, node: Node) -> Flow[list[str]]:
+        if is_git_metadata(node.real, self.plan.paths):
+            self._skip(folder, _METADATA)
+            return []
         entries = sorted((yield from names(node.real)))
         if not entries and (yield from read(node.real)).problem == "unreadable":
             self._skip(folder, _WRONG[Kind.UNREADABLE])
@@ -145,10 +149,15 @@ class _Search:
             self._take(folder, file, (yield from self._reading(found, self.plan.paths.name(path))))
 
     def _misnamed(self, path: str, node: Node) -> Flow[None]:
+        if is_git_metadata(node.real, self.plan.paths):
+            self._skip(path, _METADATA)
+            return
         for name in sorted(filter(_is_like_a_skill, (yield from names(node.real)))):
             self._skip(self.plan.paths.join(path, name), f"Name it {SKILL_FILE}.")
 
     def _reading(self, node: Node, folder: str) -> Flow[Reading]:
+        if is_git_metadata(node.real, self.plan.paths):
+            return Reading(None, faults=(_METADATA,))
         content = yield from read(node.real)
         if content.data is None:
             return Reading(None, faults=(_TOO_LARGE if content.problem == "budget" else _WRONG[Kind.UNREADABLE],))
@@ -179,6 +188,7 @@ _WRONG = {
     Kind.UNREADABLE: "It cannot be read: check its permissions.",
     Kind.OUTSIDE: "It leads to where this service may not read: put a copy in its place, or check STRATA_ROOTS.",
 }
+_METADATA = "It leads into .git, which is not read."
 _TOO_LARGE = (
     "It is larger than what this request may still read: make it smaller, or raise STRATA_MAX_FILE_BYTES or "
     "STRATA_MAX_MEMORY_BYTES."

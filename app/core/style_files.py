@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from app.core.candidates import Plan
 from app.core.configuration import private_folders
-from app.core.facts import Notice, OutputStyle
+from app.core.facts import Content, Notice, OutputStyle
 from app.core.flow import Flow, look, names, read
 from app.core.frontmatter import split_frontmatter
+from app.core.includes import is_git_metadata
+from app.core.paths import Paths
 from app.core.styles import built_in_style, is_default_style, parse_style
 
 Found = tuple[OutputStyle | None, tuple[Notice, ...]]
@@ -22,7 +24,7 @@ def find_style(name: str, plan: Plan, prose: Mapping[str, str]) -> Flow[Found]:
         node = yield from look(folder)
         for file in sorted((yield from names(node.real))):
             if file.endswith(".md"):
-                style = yield from _style(plan.paths.join(node.real, file), file)
+                style = yield from _style(plan.paths.join(node.real, file), file, plan.paths)
                 if style is not None and style.name.lower() == name.lower():
                     return style, ()
     built_in = built_in_style(name, prose)
@@ -40,8 +42,9 @@ def _folders(plan: Plan) -> Iterator[str]:
         yield join(client.config_dir, "output-styles")
 
 
-def _style(path: str, file: str) -> Flow[OutputStyle | None]:
-    content = yield from read((yield from look(path)).real)
+def _style(path: str, file: str, paths: Paths) -> Flow[OutputStyle | None]:
+    real = (yield from look(path)).real
+    content = Content(None) if is_git_metadata(real, paths) else (yield from read(real))
     if content.data is None:
         return None
     front = split_frontmatter(content.data.decode("utf-8-sig", "replace"))

@@ -15,6 +15,7 @@ from app.core.footprint import Footprint
 from app.core.paths import Paths
 from app.errors import GitUnavailable, InvalidRequest, WorkspaceNotFound
 from app.workspaces.carried import local_settings
+from app.workspaces.collecting import Output
 from app.workspaces.containment import Shown, shown
 from app.workspaces.fence import SERVER_PATHS, Fence
 from app.workspaces.git_folder import GitFolder
@@ -25,6 +26,7 @@ from app.workspaces.program import (
     REFS,
     TRIES,
     GitProgram,
+    Query,
     commits_of,
     default_among,
     detached,
@@ -76,31 +78,15 @@ class GitWorkspace:
             on_failure.callback(self.close)
             self._commit, self._branch = self._asked(partial(self._resolved, ref))
             on_failure.pop_all()
-        self._trees: dict[str, Mapping[str, TreeEntry]] = {}  # by real path
-        self._files: dict[str, str] = {}  # ids by real path
-        self._resolver = Resolver(self.paths, self._entry)
 
     def look(self, path: str) -> Node:
-        node = self._resolver.resolve(path)
-        left = node.kind is Kind.DIRECTORY and not self._is_mounted(node.real) and node.real != self.paths.normal(path)
-        return Node(Kind.DANGLING, node.real) if left else node
+        return self._asked(partial(self._looked, path))
 
     def read(self, path: str) -> Content:
-        node = self.look(path)
-        if node.kind is not Kind.FILE:
-            return refused(node.kind)
-        if node.size > self._limit:
-            return Content(None, "budget")
-        data = self._contents(self._files[node.real])
-        return refused(Kind.UNREADABLE) if data is None else bounded(data, self._limit)
+        return self._asked(partial(self._read, path))
 
     def names(self, path: str) -> tuple[str, ...]:
-        node = self.look(path)
-        if node.kind is not Kind.DIRECTORY:
-            return ()
-        if self._is_mounted(node.real):
-            return tuple(sorted(self._tree(node.real)))
-        return (next(self.paths.name(p) for p in self.paths.chain(self._mount) if self.paths.parent(p) == node.real),)
+        return self._asked(partial(self._names, path))
 
     def roots(self, cwd: str) -> GitRoots | None:
         real = self.look(cwd).real
@@ -128,29 +114,62 @@ class GitWorkspace:
         self._git_folder = self._program.open(self._parts)
         self._objects = Objects(self._git_folder, self._program)
         self._leave = finalize(self, _let_go, self._objects, self._git_folder)  # also when a caller went away
+        self._trees: dict[str, Mapping[str, TreeEntry]] = {}  # by real path
+        self._files: dict[str, str] = {}  # ids by real path
+        self._resolver = Resolver(self.paths, self._entry)
+        self._is_proven = True
 
     def _asked(self, question: Callable[[], T]) -> T:
         """An answer from while the repository stood still. Raises GitUnavailable where it never does."""
         for _ in range(TRIES):
             answer = question()
-            if self._parts.standing.still():
+            self._is_proven = self._is_proven or self._parts.standing.still()
+            if self._is_proven:
                 return answer
             self.close()
             self._open()
         raise GitUnavailable("The repository changes all the time. Try again later.")
 
     def _describe(self, name: str) -> Described | None:
-        return self._asked(lambda: self._objects.describe(name))
+        self._is_proven = False
+        return self._objects.describe(name)
 
     def _contents(self, name: str) -> bytes | None:
-        return self._asked(lambda: self._objects.contents(name))
+        self._is_proven = False
+        return self._objects.contents(name)
+
+    def _git(self, queries: Mapping[str, Query]) -> dict[str, Output]:
+        self._is_proven = False
+        return self._program.ask(self._git_folder, queries)
+
+    def _looked(self, path: str) -> Node:
+        node = self._resolver.resolve(path)
+        left = node.kind is Kind.DIRECTORY and not self._is_mounted(node.real) and node.real != self.paths.normal(path)
+        return Node(Kind.DANGLING, node.real) if left else node
+
+    def _read(self, path: str) -> Content:
+        node = self.look(path)
+        if node.kind is not Kind.FILE:
+            return refused(node.kind)
+        if node.size > self._limit:
+            return Content(None, "budget")
+        data = self._contents(self._files[node.real])
+        return refused(Kind.UNREADABLE) if data is None else bounded(data, self._limit)
+
+    def _names(self, path: str) -> tuple[str, ...]:
+        node = self.look(path)
+        if node.kind is not Kind.DIRECTORY:
+            return ()
+        if self._is_mounted(node.real):
+            return tuple(sorted(self._tree(node.real)))
+        return (next(self.paths.name(p) for p in self.paths.chain(self._mount) if self.paths.parent(p) == node.real),)
 
     def _told(self, cwd: str) -> GitFacts:
         roots, branches = self.roots(cwd), self._parts.branches
         queries = {"log": log_of(self._commit), **user_of(self._git_folder)}
         if branches is None:
             queries["refs"] = REFS
-        told = self._program.ask(self._git_folder, queries)
+        told = self._git(queries)
         log = commits_of(told["log"])
         default = default_among(lines_of(told["refs"])) if branches is None else branches.default
         return GitFacts(
@@ -174,7 +193,7 @@ class GitWorkspace:
             raise missing
         verify = ("rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}")
         full_name = ("rev-parse", "--symbolic-full-name", "--verify", "--end-of-options", ref)
-        told = self._program.ask(self._git_folder, {"commit": verify, "name": full_name})
+        told = self._git({"commit": verify, "name": full_name})
         found = text_of(told["commit"]) or ""
         if not _ID.fullmatch(found):  # "^HEAD" is answered with "^" and an id
             raise missing

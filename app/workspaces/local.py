@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, contextmanager
 
 from app.core.facts import Content, GitFacts, GitRoots, Kind, Node
 from app.core.footprint import FileMark, FolderMark, Footprint
 from app.core.paths import Paths
-from app.workspaces.containment import shown
+from app.workspaces.containment import Shown, shown
 from app.workspaces.descent import Way
 from app.workspaces.disk import Disk, Held, word_for
 from app.workspaces.fence import Fence
 from app.workspaces.program import GitProgram
-from app.workspaces.repository import find_repository
+from app.workspaces.repository import Repository, find_repository
 from app.workspaces.resolving import Entry, Resolver, is_text, refused
 
 
@@ -100,15 +100,21 @@ class LocalWorkspace:
 
     @contextmanager
     def asking_git(self, cwd: str) -> Iterator[Callable[[], GitFacts | None]]:
-        with closing(LocalWorkspace(self._fence, self.paths, self._limit, self._program, self._disk)) as apart:
-            repository = find_repository(apart, cwd)
-            parts = shown(apart, repository, self._program.proven) if repository else None
-            real = apart.look(cwd).real
-        if repository is None or parts is None:
-            yield lambda: GitFacts(roots=repository.roots) if repository else None
-            return
-        with self._program.asking(parts, real) as told:
-            yield told
+        with ExitStack() as looked:
+
+            def again() -> tuple[Repository | None, Shown | None]:
+                looked.close()
+                apart = LocalWorkspace(self._fence, self.paths, self._limit, self._program, self._disk)
+                looked.callback(apart.close)
+                found = find_repository(apart, cwd)
+                return found, shown(apart, found, self._program.proven) if found else None
+
+            repository, parts = again()
+            if repository is None or parts is None:
+                yield lambda: GitFacts(roots=repository.roots) if repository else None
+                return
+            with self._program.asking(parts, parts.workspace.look(cwd).real, lambda: again()[1]) as told:
+                yield told
 
     def footprint(self) -> Footprint:
         read = (self._disk.file_mark(path, held, self._taken) for path, held in self._files.items())

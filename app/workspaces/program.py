@@ -23,27 +23,10 @@ from app.workspaces.git_folder import GitFolder, git_folder
 from app.workspaces.nested import Nested
 from app.workspaces.repository import BRANCHES, REMOTE_BRANCHES, REMOTE_HEAD, USUAL_BRANCHES, Branches
 from app.workspaces.status import changes_in, written
+from app.workspaces.surroundings import environment
 
-Setting = tuple[str, str]
 Query = tuple[str, ...]
 
-SETTINGS: tuple[Setting, ...] = (
-    ("core.hooksPath", os.devnull),
-    ("core.fsmonitor", "false"),
-    ("core.quotePath", "false"),
-    ("core.attributesFile", os.devnull),
-    ("core.excludesFile", os.devnull),
-    ("protocol.allow", "never"),
-    ("safe.directory", "*"),
-    ("log.showSignature", "false"),
-    ("log.mailmap", "false"),
-    ("status.branch", "false"),
-    ("status.submoduleSummary", "false"),
-    ("color.ui", "false"),
-    ("color.status", "false"),
-    ("color.diff", "false"),
-    ("i18n.logOutputEncoding", "UTF-8"),
-)
 _COMMIT_CHARACTERS = 1_000
 _ORDERS = dict.fromkeys((*range(0x09), *range(0x0A, 0x20), *range(0x7F, 0xA0)), "\ufffd")
 BRANCH: Query = ("symbolic-ref", "--short", "-q", "HEAD")
@@ -174,7 +157,7 @@ class GitProgram:
                 command,
                 bufsize=0,
                 cwd=folder.start,
-                env=_environment(folder),
+                env=environment(folder),
                 pass_fds=folder.held.descriptors,
                 stdin=stdin,
                 stdout=subprocess.PIPE,
@@ -241,34 +224,6 @@ def _facts(told: Mapping[str, Output | None], branches: Branches, status: str | 
         log=log,
         user=text_of(told.get("user")) or None,
     )
-
-
-def _environment(folder: GitFolder) -> dict[str, str]:
-    environment = {
-        "PATH": os.environ.get("PATH", os.defpath),
-        "HOME": "/nonexistent",
-        "LC_ALL": "C",
-        "GIT_DIR": folder.path,
-        "GIT_OBJECT_DIRECTORY": folder.objects,
-        "GIT_INDEX_FILE": folder.index,
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_ATTR_NOSYSTEM": "1",
-        "GIT_ALLOW_PROTOCOL": "",
-        "GIT_NO_LAZY_FETCH": "1",
-        "GIT_NO_REPLACE_OBJECTS": "1",
-        "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_CONFIG_COUNT": str(len(SETTINGS)),
-    }
-    if "SYSTEMROOT" in os.environ:
-        environment["SYSTEMROOT"] = os.environ["SYSTEMROOT"]
-    if folder.toplevel is not None:
-        environment["GIT_WORK_TREE"] = "."
-    for number, (key, value) in enumerate(SETTINGS):
-        environment[f"GIT_CONFIG_KEY_{number}"] = key
-        environment[f"GIT_CONFIG_VALUE_{number}"] = value
-    return environment
 
 
 def text_of(output: Output | None) -> str | None:

@@ -1,7 +1,11 @@
+from dataclasses import replace
+
 import pytest
 
-from app.core.attachments import merged_rows
+from app.core.allowance import Allowance, Limits
+from app.core.attachments import attach, merged_rows
 from app.core.facts import GitRoots, Touch
+from app.core.memory import load
 from app.core.report import Row
 from app.workspaces.inline import Link
 from tests.core.tree import PROJECT, Tree, project, rows_of
@@ -273,3 +277,22 @@ def test_many_touches_of_another_event_are_told_each():
     rows = tree.attach(*(Touch(f"f{number}", "edit") for number in range(900))).rows
     assert {row.reason for row in rows} == {"event_off"}
     assert len(rows) == 900
+
+
+def test_a_rule_that_may_not_be_read_any_more_is_told_once():
+    tree = project({"sub/.claude/rules/big.md": "x" * 11, ".claude/rules/big.md": "x" * 11}, largest=10)
+    rows = [row for row in tree.attach("sub/a").rows if row.reason == "budget"]
+    assert sorted(row.path for row in rows) == [
+        f"{PROJECT}/.claude/rules/big.md",
+        f"{PROJECT}/sub/.claude/rules/big.md",
+    ]
+
+
+def test_what_loaded_up_front_and_what_touches_bring_are_one_allowance():
+    tree = project({".claude/rules/a.md": rule("a.py"), "sub/.claude/rules/b.md": "B", "sub/.claude/rules/c.md": "C"})
+    plan = replace(tree.plan(), limits=Limits(rules=2))
+    allowance, answers = Allowance.of(plan.limits), tree.answers()
+    memory = answers.drive(load(plan, allowance))
+    attached = answers.drive(attach(plan, memory, (), [Touch("a.py"), Touch("sub/x")], allowance))
+    assert [file.content for file in attached.files] == ["RULE", "B"]
+    assert [row.path for row in attached.rows if row.reason == "budget"] == [f"{PROJECT}/sub/.claude/rules"]

@@ -170,3 +170,9 @@ def test_a_rule_whose_frontmatter_never_closes_is_told():
     found = DocumentReader(MarkdownReader()).read(b"---\npaths: src/**\nBody.")
     assert found.globs == ()
     assert [advice for advice in found.rule_advice if "never closes" in advice]
+
+
+def test_a_text_that_takes_too_long_is_told_with_its_line():
+    document = read(("---\npaths: a\n---\n@a.md\n\n# P\n\nplain\n\n# B\n\n" + "- @b.md\n" * 30_000).encode())
+    assert [one.path for one in document.mentions] == ["a.md"]
+    assert [advice[:19] for advice in document.advice] == ["From line 10 on thi"]

@@ -1,7 +1,8 @@
 import pytest
 
-from app.core.excludes import LONGEST, ExcludeGlob, excludes
+from app.core.excludes import LONGEST, MOST_CHARACTERS, MOST_EXPANDED, ExcludeGlob, excludes
 from app.core.paths import Paths
+from app.core.pauses import PAUSE
 from app.workspaces.inline import Link
 from tests.core.tree import Tree, project
 
@@ -207,3 +208,26 @@ def test_patterns_beyond_the_budget_of_a_request_are_told():
     tree = project({}).asked(exclude=tuple(globs))
     told = [row for row in tree.load().rows if row.parent == "memory.exclude"]
     assert [row.reason for row in told] == ["budget"]
+
+
+def test_patterns_beyond_the_first_thousand_are_told_once_for_each_file():
+    found = compiled(*(f"/{number}" for number in range(MOST_EXPANDED + 3)))
+    assert len(found.patterns) == MOST_EXPANDED
+    ((first, reason, hint),) = found.dead
+    assert (first.glob, reason) == (f"/{MOST_EXPANDED}", "budget")
+    assert "So it is with the 2 behind it" in hint
+
+
+def test_the_first_pattern_beyond_is_told_alone_when_it_is_the_last():
+    ((_, _, hint),) = compiled(*(f"/{number}" for number in range(MOST_EXPANDED + 1))).dead
+    assert "behind it" not in hint
+
+
+def test_patterns_that_are_too_long_together_are_told():
+    long = tuple(f"/{number}{'a' * 1_000}" for number in range(MOST_CHARACTERS // 1_000 + 2))
+    assert [reason for _, reason, _ in compiled(*long).dead] == ["budget"]
+
+
+def test_comparing_a_long_path_with_many_patterns_pauses():
+    comparing = compiled(*(f"/{number}" for number in range(100))).comparing(["/" + "a" * (PAUSE // 10)])
+    assert len(list(comparing)) == 9

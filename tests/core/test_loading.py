@@ -569,3 +569,11 @@ def test_a_listed_name_that_is_not_utf_8_is_told():
     memory = Answers(Odd(inline(tree.files), None, paths_for(PROJECT), 1000)).drive(load(tree.plan()))
     assert rows_of(memory.rows, f"{PROJECT}/.claude/rules/caf\ufffd.md") == [("skipped", "unreadable")]
     assert rows_of(memory.rows, f"{PROJECT}/.claude/rules/gone.md") == []
+
+
+def test_rules_that_lie_too_deep_are_told_and_the_others_load():
+    memory = within(
+        Limits(depth=1), {".claude/rules/a.md": "A", ".claude/rules/b/c.md": "C", ".claude/rules/d/e/f.md": "F"}
+    )
+    assert [file.content for file in memory.files] == ["A", "C"]
+    assert rows_of(memory.rows, f"{PROJECT}/.claude/rules/d/e") == [("skipped", "budget")]

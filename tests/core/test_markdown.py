@@ -427,3 +427,15 @@ def test_sections_without_anything_to_tell_are_not_parsed():
     ]
     assert lines(text) == [("b.md", 7)]
     assert READER.read(text).open_comment_line == 15
+
+
+def test_from_where_a_text_takes_too_long_nothing_is_looked_for():
+    reading = READER.read("@a.md <!-- c -->\n\n# P\n\nplain\n\n# B\n\n" + "- @b.md\n" * 30_000)
+    assert [one.path for one in reading.mentions] == ["a.md"]
+    assert reading.unread_line == 7
+
+
+def test_mentions_in_a_paragraph_that_takes_too_long_are_not_looked_for():
+    reading = READER.read("@a.md\n\n" + "*a **b @b.md\n" * 20_000)
+    assert [one.path for one in reading.mentions] == ["a.md"]
+    assert reading.unread_line == 3

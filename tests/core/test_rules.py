@@ -1,5 +1,6 @@
 import pytest
 
+from app.core.pauses import PAUSE
 from app.core.rules import MOST_CHARACTERS, can_never_match, condition, globs_from, waiting
 
 
@@ -148,3 +149,8 @@ def test_of_many_faulty_patterns_a_few_are_named():
     assert len(advice) == 4
     assert "47" in advice[-1]
     assert max(map(len, advice)) < 400
+
+
+def test_comparing_a_long_path_with_many_patterns_pauses():
+    comparing = condition(tuple(f"{number}" for number in range(100))).comparing("a" * (PAUSE // 10))
+    assert len(list(comparing)) == 9

@@ -1,15 +1,16 @@
 """A soak with faults: ``python -m tests.soak --minutes 20``.
 
-Starts a Redis, a stand-in for the Messages API and ``strata serve --workers 2`` with small limits, lets callers of every
-kind use it, good and hostile ones, and makes one fault after the other, drawn by ``--seed``. Every answer is checked. In
-the end it prints a table, and ends with 1 when something was not as it must be. Linux only; needs redis-server. A
-disk that is really full needs the right to mount, else the service is forbidden to write to files.
+Starts a Redis, a stand-in for the Messages API and ``strata serve --workers 2`` with small limits, lets callers of
+every kind use it, good and hostile ones, and makes one fault after the other, drawn by ``--seed``. Every answer is
+checked. In the end it prints a table, and ends with 1 when something was not as it must be. Linux only; needs
+redis-server. A disk that is really full needs the right to mount, else the service is forbidden to write to files.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import os
 import random
 import re
@@ -25,7 +26,8 @@ from typing import Any
 
 from tests.serving import serve
 from tests.soak.calling import Caller
-from tests.soak.clients import Build, Compacter, Counter, Editor, Gateway, Unsettled, same_bodies
+from tests.soak.clients import Build, Editor, Gateway, Unsettled, same_bodies
+from tests.soak.compacters import Compacter, Counter
 from tests.soak.faults import DURABLE, Room, Trouble
 from tests.soak.ground import Project, outside, project
 from tests.soak.hostile import Hostile
@@ -56,6 +58,7 @@ LIMITS = {
     "UPSTREAM_RETRIES": 1,
     "COUNT_SECONDS": 3,
     "COMPACT_SECONDS": 4,
+    "REDIS_SECONDS": 0.5,
     "HEARTBEAT_SECONDS": 1,
     "MAX_SESSIONS": 2000,
     "MAX_SESSION_BYTES": 48 * 1024 * 1024,
@@ -82,6 +85,7 @@ WITHIN = {
     "hostile: broken": QUICK,
     "hostile: wrong key": 2.0,
     "hostile: nowhere": 2.0,
+    "hostile: flood": 2 * QUICK,
 }
 """Seconds that an answer may take by the settings, without anything for the machine."""
 
@@ -117,6 +121,7 @@ def scene(seed: int) -> Iterator[Scene]:
         projects = tuple(project(base / "ground" / f"p{at}", owner) for at, owner in enumerate(owners))
         victim = project(base / "ground" / "victim", next(iter(KEYS)))
         service = Service(clock, _environment(base, room, redis.url, upstream_url), "--workers", "2")
+        ledger.lost_store = service.lost_store
         watch = Watch(service)
         stack.callback(_ended, service, watch)
         away = outside(base / "outside")
@@ -215,6 +220,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if shutil.which("redis-server") is None:
         parser.error("redis-server is not installed")
+    logging.getLogger("uvicorn").addHandler(logging.NullHandler())  # the stand-in breaks off on purpose
     with scene(arguments.seed) as stage:
         began = time.monotonic()
         asyncio.run(played(stage, arguments.minutes, arguments.seed))

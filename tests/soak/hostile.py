@@ -8,17 +8,19 @@ import random
 import socket
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from tests.asking import inline
 from tests.soak.calling import SHED, Caller
 from tests.soak.ledger import margin
 
-Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
+Reader: TypeAlias = asyncio.StreamReader
+Writer: TypeAlias = asyncio.StreamWriter
 PATHS = ("/v1/context", "/v1/attachments", "/v1/scan", "/v1/cache/lint", "/v1/tokens", "/v1/compactions")
 BROKEN = (b"", b"{", b"[]", b"\xff\xfe", b'{"model": 1}', b"[" * 50_000, b'{"a":' * 20_000, b"nul", b'{"model": "x"}')
 REFUSED = SHED | {"not-json", "invalid-request", "too-large", "too-slow", "unsupported-media-type"}
+FLOOD = 80
 LARGE_FILE = "A sentence that is as good as any other. " * 20_000
 
 
@@ -41,6 +43,7 @@ class Hostile:
             self.vanishing,
             self.vanishing,
             self.smuggling,
+            self.flood,
         )
 
     async def live(self) -> None:
@@ -110,6 +113,13 @@ class Hostile:
         status = await self._within("smuggling", head.encode(), self.limits["head"])
         if status not in {"400", "411", "421", "422", "415", "closed"}:
             self.caller.ledger.violate(f"hostile: smuggling: {status}")
+
+    async def flood(self) -> None:
+        """More at once than are worked on and may wait."""
+        bodies = [inline({"/home/dev/p/CLAUDE.md": f"{self.draw.random()}"}) for _ in range(FLOOD)]
+        await asyncio.gather(
+            *(self.caller.call("hostile: flood", "POST", "/v1/context", json=body, legal=SHED) for body in bodies)
+        )
 
     async def slow_head(self) -> None:
         """A head that does not end."""

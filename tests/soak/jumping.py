@@ -30,7 +30,7 @@ def shifted(file: Path) -> Callable[[], float]:
     real = time.time
 
     def now() -> float:
-        return real() + OFF.unpack(shown)[0]
+        return real() + float(OFF.unpack(shown)[0])
 
     return now
 

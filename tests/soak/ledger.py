@@ -46,7 +46,11 @@ class Fault:
 
 @dataclass
 class Ledger:
-    """``seed`` is what the run can be begun with again."""
+    """``seed`` is what the run can be begun with again.
+
+    ``lost_store`` are the times at which the service said that it could not reach Redis, which can be for want of a
+    processor as well.
+    """
 
     seed: int
     started: float = field(default_factory=time.monotonic)
@@ -55,6 +59,7 @@ class Ledger:
     faults: list[Fault] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
     recoveries: list[float] = field(default_factory=list)
+    lost_store: list[float] = field(default_factory=list)
 
     def note(self, kind: str, outcome: str, seconds: float) -> None:
         self.outcomes[kind][outcome] += 1
@@ -83,7 +88,9 @@ class Ledger:
     def touched(self, kinds: set[str], since: float, until: float | None = None) -> bool:
         """Whether a fault of one of these kinds may be seen in what happened then."""
         end = time.monotonic() if until is None else until
-        return any(fault.kind in kinds and fault.touches(since, end) for fault in self.faults)
+        lost = (Fault("redis", "slow", at - 1, at) for at in self.lost_store if "redis" in kinds)
+        faults = (fault for fault in self.faults if fault.kind in kinds)
+        return any(fault.touches(since, end) for fault in (*faults, *lost))
 
     def rows_of_requests(self) -> list[str]:
         rows = ["| requests | outcomes | p50 | p99 | worst |", "|---|---|--:|--:|--:|"]

@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 STRATA = (sys.executable, "-m", "tests.soak.jumping")
 ADDRESS = re.compile(rb"http://127\.0\.0\.1:(\d+)")
 MEBIBYTE = 1024**2
+STORE_LOST = b"session_store_lost"
 LOOK_SECONDS = 0.1
 SAMPLE_SECONDS = 2.0
 
@@ -38,10 +39,14 @@ class Sample:
 
 
 class Service:
-    """``strata serve`` with settings, by the clock in a file; ``log`` is all that it wrote to standard error."""
+    """``strata serve`` with settings, by the clock in a file; ``log`` is all that it wrote to standard error.
+
+    ``lost_store``: when it told that it could not reach its store.
+    """
 
     def __init__(self, clock: Path, environment: Mapping[str, str], *arguments: str) -> None:
         self.log = bytearray()
+        self.lost_store: list[float] = []
         self.process = subprocess.Popen(
             [*STRATA, str(clock), "serve", "--port", "0", *arguments],
             env={**environment, "PYTHONPATH": str(ROOT)},
@@ -69,6 +74,8 @@ class Service:
     def _read(self, told: IO[bytes]) -> None:
         while data := told.read(65_536):
             self.log += data
+            if STORE_LOST in data:
+                self.lost_store.append(time.monotonic())
 
     def workers(self) -> list[int]:
         """Oldest first."""

@@ -219,3 +219,18 @@ def test_a_repository_that_is_written_to_goes_on_being_read(stage: Stage) -> Non
     assert found is not None
     assert [line.split(" ", 1)[1] for line in found.log] == ["own"]
     workspace.close()
+
+
+def test_a_checkout_that_moved_once_is_looked_at_again(stage: Stage) -> None:
+    def told(program: GitProgram) -> GitFacts | None:
+        workspace = LocalWorkspace(Fence.of([str(stage.own.parent)]), POSIX, LIMIT, program)
+        try:
+            return workspace.git(str(stage.own))
+        finally:
+            workspace.close()
+
+    expected = told(PROGRAM)
+    assert expected is not None
+    assert expected.branch == "main"
+    assert told(stage.swapping(".git/objects", ".git/objects", "log", most=1)) == expected
+    assert told(stage.swapping(".git/objects", ".git/objects", "log")) == GitFacts(roots=GitRoots(str(stage.own)))

@@ -1,0 +1,25 @@
+"""Additional directories: how many a project may have, and what is wrong with them."""
+
+from __future__ import annotations
+
+from app.core.candidates import Plan
+from app.core.facts import Kind, Notice
+from app.core.flow import Flow, look
+
+MOST_DIRECTORIES = 1_000
+"""That settings files of one project may name."""
+
+_ABSENT = "This additional directory is no folder that can be read: check its path, and STRATA_ROOTS."
+
+
+def directory_notices(plan: Plan) -> Flow[tuple[Notice, ...]]:
+    """A warning for each that is no folder this service may read, and one when settings files name too many."""
+    found = []
+    for folder in plan.client.additional_directories:
+        if (yield from look(folder)).kind is not Kind.DIRECTORY:
+            found.append(Notice("additional_directory_missing", _ABSENT, folder))
+    named = plan.configuration.additional_directories
+    if len(named) > MOST_DIRECTORIES:
+        message = f"Settings files name {len(named):,} additional directories: the first {MOST_DIRECTORIES:,} count."
+        found.append(Notice("settings_ignored", message, named[MOST_DIRECTORIES]))
+    return tuple(found)
