@@ -55,6 +55,9 @@ from app.wire.requests import ContextRequest, Server, asked_as
 from app.wire.scans import ScanAnswer, ScanRequest, scan_answer
 from app.wire.touches import AttachmentsRequest, touches_ask
 
+REFUSED = "refused"
+"""In the scope's state of a request that its connection has answered already, with this problem."""
+
 BODIES: tuple[type[Strict], ...] = (
     ContextRequest,
     AttachmentsRequest,
@@ -202,7 +205,8 @@ async def answer_unexpected(request: Request, error: Exception) -> Response:
 
 
 async def _answer_problem(request: Request, error: Exception) -> Response:
-    problem = error if isinstance(error, Problem) else _as_problem(error)
+    refused = request.scope.get("state", {}).get(REFUSED)
+    problem = error if isinstance(error, Problem) else refused or _as_problem(error)
     return _problem_response(request, problem, getattr(error, "headers", None))
 
 

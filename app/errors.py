@@ -37,6 +37,12 @@ class InvalidRequest(Problem):
     title = "The request is not valid"
 
 
+class NotHttp(Problem):
+    status = 400
+    type = "not-http"
+    title = "This is no request that can be read"
+
+
 class NotJson(Problem):
     status = 400
     type = "not-json"

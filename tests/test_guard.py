@@ -56,7 +56,8 @@ def called_from(client: tuple[str, int] | None, *, keys: tuple[str, ...] = (), *
         sent.append(message)
 
     guard = Guard(takes_everything, admission(keys=keys), len)
-    plain = {"type": "http", "method": "GET", "path": "/v1/models", "headers": [(b"host", b"localhost")], "client": client}
+    plain = {"type": "http", "method": "GET", "path": "/v1/models", "client": client}
+    plain |= {"headers": [(b"host", b"localhost")]}
     asyncio.run(guard({**plain, **scope}, receive, send))
     return sent
 

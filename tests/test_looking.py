@@ -74,7 +74,8 @@ def test_equal_footprints_come_back_as_one_object(root: Path, footprints: Footpr
     async def scene() -> None:
         looks = Looks(footprints)
         (root / "a.md").write_text("New.")
-        looked = await asyncio.gather(*(looks.look(file(root / "a.md"), inside(root), near=True) for _ in range(TOGETHER)))
+        asked = (looks.look(file(root / "a.md"), inside(root), near=True) for _ in range(TOGETHER))
+        looked = await asyncio.gather(*asked)
         assert {tuple(change.kind for change in changes) for changes, _ in looked} == {("created",)}
         assert len({id(now) for _, now in looked}) == 1
         again = await asyncio.gather(*(looks.look(now, inside(root), near=True) for _, now in looked))

@@ -10,8 +10,8 @@ import httptools
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from app.cli.turning_away import Crowded, NotHttp, name_for, refusing, tell_of, too_slow, written
-from app.errors import Overloaded, Problem
+from app.cli.turning_away import Crowded, name_for, refusing, tell_of, too_slow, written
+from app.errors import NotHttp, Overloaded, Problem
 from app.telemetry import Telling
 from app.traffic import LONGEST_PAUSE, LOOKS, BodyBudget, Patience, Traffic
 

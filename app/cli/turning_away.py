@@ -9,7 +9,7 @@ from time import perf_counter
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from app.errors import InvalidRequest, Overloaded, Problem, TooSlow
+from app.errors import Overloaded, Problem, TooSlow
 from app.guard import OPEN_PATHS, Headers
 from app.refusing import refuse
 from app.telemetry import Telling, id_given
@@ -18,14 +18,6 @@ from app.wire.problems import MEDIA_TYPE, problem_bytes
 
 PROBED = frozenset({"GET", "HEAD"})
 CLOSES = (b"connection", b"close")
-
-
-class NotHttp(InvalidRequest):
-    """What came is no request, may be read as two, or has a head that is too large."""
-
-    status = 400
-    type = "not-http"
-    title = "This is no request that can be read"
 
 
 class Crowded:
