@@ -134,19 +134,12 @@ class Answers:
         """A file that does not fit into what may still be read leaves the rest for smaller ones."""
         standing = self.given.get(Look(path))
         size = standing.size if isinstance(standing, Node) and standing.kind is Kind.FILE else 0
-        content = self.workspace.read(path) if self._fits(size) else _BEYOND
-        if content.data is None:
-            return content
-        if not self._fits(len(content.data)):
-            return _BEYOND
-        self.taken += len(content.data)
+        left = self.limits.memory_bytes - self.taken
+        content = self.workspace.read(path) if size <= left else Content(None, "budget")
+        if content.data is not None and len(content.data) > left:
+            content = Content(None, "budget")
+        self.taken += len(content.data or b"")
         return content
-
-    def _fits(self, size: int) -> bool:
-        return self.taken + size <= self.limits.memory_bytes
-
-
-_BEYOND = Content(None, "budget")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import select
+import stat
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from threading import RLock
@@ -109,6 +112,16 @@ def _plain(value: Any) -> Any:
             return readable(str(value))
 
 
+def _parts(lines: bytes) -> Iterator[bytes]:
+    """As many whole lines together as a pipe takes at once; a line that alone is longer is cut."""
+    while len(lines) > select.PIPE_BUF:
+        end = lines.rfind(b"\n", 0, select.PIPE_BUF) + 1
+        yield lines[:end] if end else lines[: select.PIPE_BUF - 1] + b"\n"
+        lines = lines[end or lines.find(b"\n") + 1 or len(lines) :]
+    if lines:
+        yield lines
+
+
 def _running() -> asyncio.AbstractEventLoop | None:
     try:
         return asyncio.get_running_loop()
@@ -126,4 +139,49 @@ def _standard_error() -> Callable[[bytes], object]:
     if sys.stderr is None:
         return len
     written: Any = sys.stderr.buffer
-    return getattr(written, "raw", written).write  # type: ignore[no-any-return]
+    raw = getattr(written, "raw", written)
+    try:
+        descriptor = raw.fileno()
+        return Pipe.at(descriptor) if stat.S_ISFIFO(os.fstat(descriptor).st_mode) else raw.write
+    except (OSError, AttributeError):  # no file of the system, or no way to open it again
+        return raw.write  # type: ignore[no-any-return]
+
+
+class Pipe:
+    """A pipe that somebody reads, or not: what finds no room in it is left out, so that nobody waits for a reader.
+
+    Once there is room again, a line says how many were lost.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self.lost = 0
+
+    @classmethod
+    def at(cls, descriptor: int) -> Pipe:
+        """The pipe behind ``descriptor``, opened for this process alone, so that others write to it as before.
+
+        Raises OSError where the system cannot do that.
+        """
+        return cls(os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+
+    def __call__(self, lines: bytes) -> None:
+        for part in _parts(lines):
+            if not (self._has_told() and self._written(part)):
+                self.lost += part.count(b"\n")
+
+    def _has_told(self) -> bool:
+        """Whether what was lost is told, if anything was."""
+        told = b'{"lines":%d,"event":"lines_lost","level":"warning"}\n' % self.lost
+        if self.lost and not self._written(told):
+            return False
+        self.lost = 0
+        return True
+
+    def _written(self, lines: bytes) -> bool:
+        """All of them or none: what is no longer than PIPE_BUF is never torn."""
+        try:
+            os.write(self._descriptor, lines)
+        except BlockingIOError:
+            return False
+        return True

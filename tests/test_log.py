@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import select
 import subprocess
 import sys
 import time
@@ -14,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.log import LEVELS, LONGEST_TEXT, MOST_VALUES, Level, Log, readable
+from app.log import LEVELS, LONGEST_TEXT, MOST_VALUES, Level, Log, Pipe, readable
 from tests.starting import ROOT
 
 
@@ -166,3 +168,39 @@ def test_no_line_of_any_thread_is_lost() -> None:
 
     asyncio.run(tell())
     assert b"".join(lines).count(b"\n") == 1200
+
+
+def test_a_pipe_that_nobody_reads_holds_nobody_up_and_says_later_what_was_lost() -> None:
+    reading, writing = os.pipe()
+    pipe = Pipe.at(writing)
+    line = b'{"event":"' + b"x" * 1000 + b'"}\n'
+    while not pipe.lost:
+        pipe(line * 10)
+    lost = pipe.lost
+    pipe(line)
+    assert pipe.lost == lost + 1
+    held = os.read(reading, 1_000_000)
+    assert held.count(b"\n") * len(line) == len(held)
+    pipe(line)
+    told, last = os.read(reading, 1_000_000).splitlines()
+    assert json.loads(told) == {"lines": lost + 1, "event": "lines_lost", "level": "warning"}
+    assert (last + b"\n", pipe.lost) == (line, 0)
+    for descriptor in (reading, writing, pipe._descriptor):
+        os.close(descriptor)
+
+
+def test_others_who_hold_the_same_pipe_wait_as_before() -> None:
+    reading, writing = os.pipe()
+    pipe = Pipe.at(writing)
+    assert (os.get_blocking(writing), os.get_blocking(pipe._descriptor)) == (True, False)
+    for descriptor in (reading, writing, pipe._descriptor):
+        os.close(descriptor)
+
+
+def test_a_line_longer_than_a_pipe_takes_at_once_is_cut() -> None:
+    reading, writing = os.pipe()
+    pipe = Pipe.at(writing)
+    pipe(b"x" * 10_000 + b"\n")
+    assert os.read(reading, 100_000) == b"x" * (select.PIPE_BUF - 1) + b"\n"
+    for descriptor in (reading, writing, pipe._descriptor):
+        os.close(descriptor)

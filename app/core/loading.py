@@ -130,9 +130,8 @@ class Loading:
         content = (yield from read(node.real)) if refusal is None else Content(None)
         document = self.plan.reader.read(content.data) if content.data is not None else None
         if document is None:
-            self._refuse(
-                candidate, refusal or (content.problem or "not_text", _UNREAD.get(content.problem or ""), "skipped")
-            )
+            problem = content.problem or "not_text"
+            self._refuse(candidate, refusal or (problem, _UNREAD.get(problem), "skipped"))
         return document
 
     def _refuse(self, candidate: Candidate, refusal: Refusal) -> None:
@@ -149,12 +148,9 @@ class Loading:
         if is_git_metadata(candidate.path, self.plan.paths) or is_git_metadata(node.real, self.plan.paths):
             return "git_metadata", None, "skipped"
         wrong = self._include_refusal(candidate, node) if candidate.parent is not None else None
+        wrong = wrong or (yield from self._exclusion(candidate, node))
         if wrong:
             return wrong
-        excluding = yield from self._excluding(candidate, node)
-        if excluding:
-            self.excluding.add(excluding)
-            return "excluded", f"The pattern {excluding.glob} of {excluding.origin} fits it.", "skipped"
         if node.real in self.seen:
             known = self.seen[node.real]
             return "already_loaded", None if known == candidate.path else f"It came as {known}.", "skipped"
@@ -162,11 +158,13 @@ class Loading:
             return "too_deep", "Include it from a file nearer to the start of the chain.", "skipped"
         return None
 
-    def _excluding(self, candidate: Candidate, node: Node) -> Flow[ExcludeGlob | None]:
-        if not candidate.level.excludable:
+    def _exclusion(self, candidate: Candidate, node: Node) -> Flow[Refusal | None]:
+        names = (candidate.path, candidate.tried or candidate.path, node.real) if candidate.level.excludable else ()
+        found = yield from in_steps(self.excludes.comparing(names), candidate.path)
+        if found is None:
             return None
-        names = (candidate.path, candidate.tried or candidate.path, node.real)
-        return (yield from in_steps(self.excludes.comparing(names), candidate.tried or candidate.path))
+        self.excluding.add(found)
+        return "excluded", f"The pattern {found.glob} of {found.origin} fits it.", "skipped"
 
     def _include_refusal(self, candidate: Candidate, node: Node) -> Refusal | None:
         paths = self.plan.paths

@@ -33,8 +33,18 @@ BOMBS = (
     '["' + '","'.join(f"{number}*" for number in range(3000)) + '"]',
     '"' + "**/a/" * 200 + '"',
     '"' + "*a" * 400 + '"',
+    '["' + '","'.join(f"*a{'?' * 20}{number}" for number in range(900)) + '"]',
 )
 GIGABYTE = 1024**3
+LONG_TEXTS = (
+    "@x\n\n" + "- a\n" * 200_000,
+    "# @x\n\n" * 100_000,
+    "@x\n" + "> - " * 49 + "a\n" + "a\n" * 300_000,
+    "@x\n" + ("[" * 400 + "\n") * 2_000,
+    "@x\n" + ("*" * 7_000 + "a\n") * 140,
+)
+"""Markdown of nearly a megabyte each that a parser takes minutes for."""
+
 COSTLY = "\n\n".join(
     ["@x [" * 2_000, "@x *a **b " * 700, "@x ![[" * 1_300, "> " * 5_000 + "@y", "<!-- " * 50_000, "- " * 3_000 + "@z"]
     * 4
@@ -87,6 +97,8 @@ def hostile(tree: Path) -> None:
         folder = rules if number % 2 else rules / f"f{number // 2 % IN_FOLDERS:02}"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{number:06}.md").write_bytes(b"A rule among many. See @none.md")
+    for number, text in enumerate(LONG_TEXTS):
+        write(above, f"long{number}.md", text)
     fan = " ".join(f"@fan/{number}.md" for number in range(100))
     around = " ".join(f"@{number}.md @../CLAUDE.md" for number in range(100))
     write(tree, "CLAUDE.md", f"@circle.md {fan}")

@@ -99,9 +99,14 @@ def test_an_absolute_path_is_taken(path: str) -> None:
 
 
 def test_a_path_deeper_than_any_tree_is_refused(service: httpx.Client) -> None:
-    body = inline({}, workspace={"cwd": "/a" * 300})
+    body = inline({}, touched=[{"path": "/a" * 300}])
     answer = service.post("/v1/context", json=body)
     assert answer.status_code == 422
     assert answer.json()["errors"] == [
-        {"pointer": "/workspace/cwd", "message": "a path may lie at most 256 folders deep"}
+        {"pointer": "/touched/0/path", "message": "a path may lie at most 256 folders deep"}
     ]
+
+
+def test_more_lines_of_a_log_than_anyone_reads_are_refused(service: httpx.Client) -> None:
+    answer = service.post("/v1/context", json=inline({}, workspace={"git": {"log": [""] * 1001}}))
+    assert [error["pointer"] for error in answer.json()["errors"]] == ["/workspace/git/log"]
