@@ -58,7 +58,7 @@ class UnsupportedMediaType(Problem):
 class TooLarge(Problem):
     status = 413
     type = "too-large"
-    title = "The body is too large"
+    title = "The request is too large"
 
 
 class NotFound(Problem):

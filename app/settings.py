@@ -108,12 +108,12 @@ class Settings(BaseSettings):
     max_patterns: Annotated[int, Field(ge=1)] = 20_000
     max_looks: Annotated[int, Field(ge=100)] = 200_000
     max_files: Annotated[int, Field(ge=1)] = 20_000
-    max_depth: Annotated[int, Field(ge=8)] = 128
+    max_depth: Annotated[int, Field(ge=8, le=256)] = 128
     max_requests: Annotated[int, Field(ge=1)] = 32
     max_queue: Annotated[int, Field(ge=0)] = 256
     queue_seconds: Annotated[float, Field(gt=0, le=DAY)] = 5
     max_upstream_requests: Annotated[int, Field(ge=1)] = 64
-    max_bodies_bytes: Annotated[int, Field(ge=1)] = 256 * 1024 * 1024
+    max_bodies_bytes: Annotated[int, Field(ge=1)] = 128 * 1024 * 1024
     max_connections: Annotated[int, Field(ge=1)] = 4_096
     head_seconds: Annotated[float, Field(gt=0, le=DAY)] = 10
     body_seconds: Annotated[float, Field(gt=0, le=DAY)] = 30

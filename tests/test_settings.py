@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from app.core.keys import hashed
 from app.settings import ConfigFileError, Settings
 
 ROOT = Path(__file__).parents[1]
@@ -64,7 +65,8 @@ def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings()
     assert (settings.host, settings.port, settings.workers, settings.home) == ("0.0.0.0", 80, 4, Path("/home/ada"))
     assert settings.roots == (Path("/srv/a"), Path("relative/b"))
-    assert (settings.api_keys, settings.allowed_hosts) == (("one", "two"), ("a.example", "b.example"))
+    assert settings.api_keys == (hashed("one"), hashed("two"))
+    assert settings.allowed_hosts == ("a.example", "b.example")
     assert (settings.max_body_bytes, settings.git_timeout_seconds, settings.max_context_tokens) == (10, 0.5, 1000)
     assert settings.log_level == "warning"
 
@@ -73,7 +75,7 @@ def test_a_toml_file_is_read(written: Any) -> None:
     written('port = 9\nroots = ["/srv/a", "/srv/b"]\napi_keys = ["k"]\nallowed_hosts = "a.example, b.example"')
     settings = Settings()
     assert (settings.port, settings.roots) == (9, (Path("/srv/a"), Path("/srv/b")))
-    assert (settings.api_keys, settings.allowed_hosts) == (("k",), ("a.example", "b.example"))
+    assert (settings.api_keys, settings.allowed_hosts) == ((hashed("k"),), ("a.example", "b.example"))
 
 
 def test_roots_in_a_toml_file_may_be_written_like_path(written: Any) -> None:

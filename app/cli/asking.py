@@ -14,7 +14,7 @@ import orjson
 import typer
 from pydantic import ValidationError
 
-from app.building import build_contexts, scans
+from app.building import build_contexts, limits_of, scans
 from app.cli.telling import printable
 from app.context import Answer, Contexts
 from app.errors import Problem
@@ -104,7 +104,7 @@ async def _asked(contexts: Contexts, ask: Ask) -> Answer:
 def scanned(settings: Settings, body: dict[str, Any]) -> dict[str, Any]:
     written = _written(body)
     with _problems_told():
-        source = parsed(ScanRequest, written).workspace.opened_as()
+        source = parsed(ScanRequest, written).workspace.opened_as(limits_of(settings))
         found, prompt = asyncio.run(scans(build_contexts(settings)).scan(source))
     return scan_answer(found, prompt)
 

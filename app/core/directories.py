@@ -14,10 +14,10 @@ _ABSENT = "This additional directory is no folder that can be read: check its pa
 
 def directory_notices(plan: Plan) -> Flow[tuple[Notice, ...]]:
     """A warning for each that is no folder this service may read, and one when settings files name too many."""
-    found = []
+    found: list[Notice] = []
     for folder in plan.client.additional_directories:
-        if (yield from look(folder)).kind is not Kind.DIRECTORY:
-            found.append(Notice("additional_directory_missing", _ABSENT, folder))
+        node = yield from look(folder)
+        found += [Notice("additional_directory_missing", _ABSENT, folder)] * (node.kind is not Kind.DIRECTORY)
     named = plan.configuration.additional_directories
     if len(named) > MOST_DIRECTORIES:
         message = f"Settings files name {len(named):,} additional directories: the first {MOST_DIRECTORIES:,} count."

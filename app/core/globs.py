@@ -18,6 +18,9 @@ LONGEST = 1024
 MOST_SETS = 64
 """Characters and sets of a pattern beyond which it counts as unreadable."""
 
+PATTERN_BYTES = 256 * 1024
+"""What one pattern may take when it is compared."""
+
 _ANCHORED = {"/": "^[^/]*/", "(?P<ps_d>/)": "^.*(?P<ps_d>/)"}
 """What pathspec means to be searched for, from the start of a path."""
 
@@ -69,6 +72,7 @@ def compiled(glob: str) -> Pattern | None:
         return None
     options = re2.Options()
     options.log_errors = False
+    options.max_mem = PATTERN_BYTES
     sets: list[str] = []
     try:
         regex, include = GitIgnoreSpecPattern.pattern_to_regex(_mended(glob, sets))

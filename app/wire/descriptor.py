@@ -191,9 +191,9 @@ class Workspace(Strict):
     def paths(self) -> Paths:
         return paths_for(self.cwd or self.mount or "/")
 
-    def opened_as(self, limits: Limits | None = None) -> Source:
+    def opened_as(self, limits: Limits) -> Source:
         """Where the files are, in the words of `workspaces`. Raises TooLarge."""
-        self._require_within(limits or Limits())
+        self._require_within(limits)
         paths = self.paths()
         files = {path: _file(content) for path, content in self.files.items()}
         cwd = paths.normal(self.cwd) if self.cwd else None

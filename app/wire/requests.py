@@ -31,10 +31,14 @@ MOST_TOUCHED = 1000
 MOST_SERVERS = 500
 """MCP servers in one request."""
 
+MOST_EXCLUDES, LONGEST_EXCLUDE = 1000, 4096
+"""Exclude patterns of one request, and the characters of one."""
+
+Exclude = Annotated[str, Field(max_length=LONGEST_EXCLUDE)]
 SettingText = Annotated[str, Field(max_length=LONGEST_TEXT)]
 Freshness = Literal["session", "validate", "reload"]
 Agent = Literal["main", "subagent", "explorer"]
-SettingSources = list[Literal["user", "project", "local"]]
+SettingSources = Annotated[list[Literal["user", "project", "local"]], Field(max_length=8)]
 SessionId = Annotated[str, Field(min_length=1, max_length=128)]
 
 
@@ -54,7 +58,7 @@ Date = Annotated[str, AfterValidator(_on_the_calendar), Field(json_schema_extra=
 class McpServer(Strict):
     name: Annotated[str, Field(min_length=1, max_length=256)]
     status: Literal["connected", "pending", "failed", "disabled"] = "connected"
-    instructions: str | None = None
+    instructions: SettingText | None = None
 
 
 class Touch(Strict):
@@ -92,13 +96,13 @@ class Memory(Strict):
     from_additional_directories: bool = False
     allow_external_includes: bool = False
     include_boundary: Literal["repository", "cwd"] = "repository"
-    exclude: list[str] = []
+    exclude: Annotated[list[Exclude], Field(max_length=MOST_EXCLUDES)] = []
     walk_stop: AbsolutePath | None = None
     auto_memory: bool = True
     auto_memory_dir: AbsolutePath | None = None
     team_memory_dir: AbsolutePath | None = None
     agents_md: Literal["off", "fallback", "both"] = "off"
-    trigger_events: list[Literal["read", "write", "edit", "shell"]] = ["read"]
+    trigger_events: Annotated[list[Literal["read", "write", "edit", "shell"]], Field(max_length=8)] = ["read"]
     include_raw: bool = False
 
 

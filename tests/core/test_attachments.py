@@ -5,7 +5,9 @@ import pytest
 from app.core.allowance import Allowance, Limits
 from app.core.attachments import attach, merged_rows
 from app.core.facts import GitRoots, Touch
+from app.core.flow import Look
 from app.core.memory import load
+from app.core.pauses import PAUSE
 from app.core.report import Row
 from app.workspaces.inline import Link
 from tests.core.tree import PROJECT, Tree, project, rows_of
@@ -296,3 +298,21 @@ def test_what_loaded_up_front_and_what_touches_bring_are_one_allowance():
     attached = answers.drive(attach(plan, memory, (), [Touch("a.py"), Touch("sub/x")], allowance))
     assert [file.content for file in attached.files] == ["RULE", "B"]
     assert [row.path for row in attached.rows if row.reason == "budget"] == [f"{PROJECT}/sub/.claude/rules"]
+
+
+def questions(flow, answers):
+    """All that the flow asks, each time it does."""
+    question = next(flow)
+    while True:
+        yield question
+        try:
+            question = flow.send(answers.answer(question))
+        except StopIteration:
+            return
+
+
+def test_while_a_long_path_is_compared_with_many_patterns_the_clock_is_looked_at():
+    name = "a" * 4_000
+    tree = project({".claude/rules/r.md": rule('"{1..1000}x"')})
+    asked = list(questions(attach(tree.plan(), tree.load(), (), [Touch(name)]), tree.answers()))
+    assert asked.count(Look(f"{PROJECT}/{name}")) > 1_000 * len(name) // PAUSE - 10

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -90,12 +89,9 @@ def _command(name: str, *arguments: str | Path) -> list[str]:
 
 
 def _merge(name: str, kept: Path, found: Path) -> None:
-    """The fewest inputs that cover as much, each named by its digest."""
-    with tempfile.TemporaryDirectory() as fewest:
-        flags = ["-set_cover_merge=1", *_bounds(name)]
-        subprocess.run(_command(name, fewest, kept, found, *flags), cwd=ROOT, check=True, capture_output=True)
-        shutil.rmtree(kept)
-        shutil.copytree(fewest, kept)
+    """Adds what covers more than all that is kept, each named by its digest."""
+    flags = ["-merge=1", f"-artifact_prefix={found}/", *_bounds(name)]
+    subprocess.run(_command(name, kept, found, *flags), cwd=ROOT, check=True, capture_output=True)
 
 
 if __name__ == "__main__":

@@ -178,6 +178,9 @@ WORDS = {
 }
 """What texts of a target are made of."""
 
+MOST_STARS = 8
+"""Of patterns that git is given: its time grows without bounds with them."""
+
 DRAWING = ("messages", "markers", "estimates", "context", "scan")
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
@@ -264,7 +267,12 @@ def test_the_slow_reader_of_patterns_agrees_with_git_on_every_kept_input(reposit
         paths = sorted(
             {"/".join(part for part in line.split("/") if part.strip(".")) for line in below.split("\n")} - {""}
         )
-        if data.isascii() and data.decode().replace("\n", "").isprintable() and paths:
+        if (
+            above.count("*") <= MOST_STARS
+            and data.isascii()
+            and data.decode().replace("\n", "").isprintable()
+            and paths
+        ):
             found = {one for one in paths if slow.git_ignores(patterns, one)}
             assert found == ignored(repository, patterns, paths), path.name
 

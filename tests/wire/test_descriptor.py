@@ -7,6 +7,7 @@ import httpx
 import pytest
 from pydantic import ValidationError
 
+from app.core.allowance import Limits
 from app.core.facts import Client, GitFacts, GitRoots
 from app.wire.descriptor import MANAGED_DIRS, Workspace
 from app.workspaces.inline import Binary, Folder, Link, Text
@@ -25,20 +26,20 @@ def test_every_kind_of_file_is_told_apart() -> None:
         "/p/c": {"link": "../a"},
         "/p/d": {"directory": True},
     }
-    source = described(files=files).opened_as()
+    source = described(files=files).opened_as(Limits())
     assert isinstance(source, InlineSource)
     assert source.files == {"/p/a": Text("text"), "/p/b": Binary(b"\x00\xff"), "/p/c": Link("../a"), "/p/d": Folder()}
 
 
 def test_files_of_a_local_workspace_lie_on_top_of_the_disk() -> None:
-    assert described(source="local", files={"/p/a": "x"}).opened_as() == LocalSource("/p", {"/p/a": Text("x")})
+    assert described(source="local", files={"/p/a": "x"}).opened_as(Limits()) == LocalSource("/p", {"/p/a": Text("x")})
 
 
 def test_paths_are_made_normal() -> None:
     workspace = described(
         cwd="//p/./q/../r/", home="/home/dev/", config_dir="/home/dev//c", managed_dir="/m/.", git={"toplevel": "/p/"}
     )
-    source = workspace.opened_as()
+    source = workspace.opened_as(Limits())
     assert isinstance(source, InlineSource)
     assert source.cwd == "/p/r"
     assert source.git == GitFacts(roots=GitRoots("/p"))
@@ -58,13 +59,13 @@ def test_what_is_known_of_git_reaches_the_core() -> None:
         "log": ["a1 b"],
         "user": "Ada",
     }
-    source = described(git=git).opened_as()
+    source = described(git=git).opened_as(Limits())
     assert isinstance(source, InlineSource)
     assert source.git == GitFacts(GitRoots("/p", "/main", bare=True), "topic", "main", "?? a", ("a1 b",), "Ada")
 
 
 def test_git_without_a_checkout_has_no_roots() -> None:
-    source = described(git={"branch": "main"}).opened_as()
+    source = described(git={"branch": "main"}).opened_as(Limits())
     assert isinstance(source, InlineSource)
     assert source.git == GitFacts(branch="main")
 
