@@ -101,9 +101,9 @@ class WarmLayer:
         self._heads: dict[tuple[object, ...], Head] = {}
         self._heads_of = admission.ring
 
-    def epoch(self) -> tuple[str, int]:
+    def epoch(self) -> tuple[str, object]:
         """Another one once what was found out of a request may not hold any more: the day, and who may call."""
-        return self.today(), id(self._current())
+        return self.today(), self._current()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = perf_counter()

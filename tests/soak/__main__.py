@@ -65,7 +65,7 @@ LIMITS = {
     "MAX_WARM_BYTES": 8 * 1024 * 1024,
     "MAX_FILE_CACHE_BYTES": 8 * 1024 * 1024,
     "MAX_DOCUMENT_CACHE_BYTES": 8 * 1024 * 1024,
-    "SESSION_IDLE_SECONDS": 240,
+    "SESSION_IDLE_SECONDS": 60,
 }
 QUICK = LIMITS["QUEUE_SECONDS"] + LIMITS["REQUEST_SECONDS"] + 2.0
 WITHIN = {
@@ -188,7 +188,7 @@ async def played(stage: Scene, minutes: float, seed: int) -> None:
         stage.victim,
         stage.outside,
         drawing(f"{seed}-faults"),
-        half=began + 30 * minutes,
+        spares_from=began + 15 * minutes,
     )
     living = [asyncio.create_task(_lived(stage.ledger, one)) for one in lives(stage, by, seed)]
     await trouble.until(end)

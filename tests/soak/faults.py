@@ -72,7 +72,7 @@ class Room:
 
 @dataclass
 class Trouble:
-    """``kills_all`` until the half of the time: from then on the worker that is the oldest is left alone."""
+    """``spares_from`` then on the worker that is the oldest is left alone, so that what it takes can be told."""
 
     ledger: Ledger
     service: Service
@@ -83,7 +83,7 @@ class Trouble:
     victim: Project
     outside: Path
     draw: random.Random
-    half: float
+    spares_from: float
     waiting: list[tuple[str, Callable[[], Awaitable[None]]]] = field(default_factory=list)
 
     def deck(self) -> list[tuple[str, Callable[[], Awaitable[None]]]]:
@@ -108,7 +108,7 @@ class Trouble:
 
     @property
     def lets_all_go(self) -> bool:
-        return time.monotonic() < self.half
+        return time.monotonic() < self.spares_from
 
     async def until(self, end: float) -> None:
         """Fault by fault; then all is well."""

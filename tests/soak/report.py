@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import statistics
 from typing import Any
 
 from tests.soak.ledger import Ledger, strain
-from tests.soak.watching import Plateau, Service, Watch, plateau
+from tests.soak.watching import Plateau, Sample, Service, Watch, plateau
 
 MOST_GAP_SECONDS = 5.0
 SETTLED_AFTER_SECONDS = 15 * 60
@@ -47,6 +48,7 @@ def told(stage: Any, span: Span) -> str:
         ("longest time without a green `/healthz`", f"{watch.worst_gap:.2f} s; {len(watch.failed)} looks failed"),
         ("memory of a worker (PSS): first, peak, last", _memory(watch)),
         ("of the one that lived longest: third quarter, last quarter", _plateau(plateau(oldest, *span))),
+        ("of the same, each twelfth of its life", _twelfths(oldest)),
         ("open files of a worker: most; threads", f"{max(files)}; {max(threads)}"),
         ("programs run by a worker at once, most", f"{max(one.children for one in watch.all())}"),
         ("workers seen", f"{len(watch.samples)}"),
@@ -61,6 +63,12 @@ def told(stage: Any, span: Span) -> str:
 def _memory(watch: Watch) -> str:
     oldest, memory = watch.oldest(), [one.memory for one in watch.all()]
     return f"{oldest[0].memory:.0f}, {max(memory):.0f}, {oldest[-1].memory:.0f} MiB"
+
+
+def _twelfths(samples: list[Sample]) -> str:
+    size = max(1, len(samples) // 12)
+    parts = (samples[at : at + size] for at in range(0, len(samples) - size + 1, size))
+    return ", ".join(f"{statistics.median(one.memory for one in part):.0f}" for part in parts) + " MiB"
 
 
 def _plateau(found: Plateau | None) -> str:
