@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from weakref import WeakValueDictionary
 
 from app.core.assembly import Assembly, assemble
 from app.core.attachments import Attached
-from app.core.facts import Client, Notice
+from app.core.facts import Notice
 from app.core.footprint import Footprint
 from app.core.gathered import Facts
 from app.core.memory import Memory
 from app.core.remembered import Remembered
 from app.core.tenants import name_shown
-from app.errors import InvalidRequest, WorkspaceNotFound
 from app.gather import Known, Wanted, gather, gather_attachments
+from app.opened import opened_for
 from app.phases import phase
 from app.recall import (
     Recalled,
@@ -41,8 +41,7 @@ from app.wire.requests import Ask
 from app.workspaces.caches import Documents
 from app.workspaces.fence import Fence
 from app.workspaces.footprints import Footprints
-from app.workspaces.inline import TreeConflictError
-from app.workspaces.opening import CommitSource, Ground, Opened, Source, open_workspace
+from app.workspaces.opening import CommitSource, Ground
 from app.workspaces.socket import Workspace
 
 
@@ -166,7 +165,7 @@ class Contexts:
     async def _opened(self, ask: Ask) -> AsyncIterator[tuple[Ask, Workspace]]:
         ground = replace(self.ground, fence=self._fence(ask))
         with phase("open"):
-            client, opened = await asyncio.to_thread(_opened_for, ask, ground)
+            client, opened = await asyncio.to_thread(opened_for, ask, ground)
         try:
             yield replace(ask, request=replace(ask.request, client=client)), opened.workspace
         finally:
@@ -272,47 +271,6 @@ class Contexts:
     async def _recalled(self, ask: Ask) -> Recalled:
         with phase("recall"):
             return recalled(ask, await self.sessions.load(ask.session_id), identity_of(ask))
-
-
-def _opened_for(ask: Ask, ground: Ground) -> tuple[Client, Opened]:
-    opened = open_source(ask.source, ground)
-    with ExitStack() as on_failure:
-        on_failure.callback(opened.workspace.close)
-        client = _settled(ask.request.client, opened)
-        on_failure.pop_all()
-    return client, opened
-
-
-def open_source(source: Source, ground: Ground) -> Opened:
-    """Opens a request's workspace; the problems point into the request."""
-    try:
-        return open_workspace(source, ground)
-    except TreeConflictError as error:
-        errors = [{"pointer": "/workspace/files", "message": str(error)}]
-        raise InvalidRequest(f"/workspace/files: {error}", errors=errors) from error
-    except (InvalidRequest, WorkspaceNotFound) as problem:
-        pointer = "/workspace" if isinstance(source, CommitSource) else "/workspace/cwd"
-        problem.errors.append({"pointer": pointer, "message": problem.detail})
-        raise
-
-
-def _settled(client: Client, opened: Opened) -> Client:
-    """The client with every folder's links resolved, as far as the workspace knows them."""
-    look, paths = opened.workspace.look, opened.workspace.paths
-
-    def real(path: str | None) -> str | None:
-        return look(path).real if path else None
-
-    return replace(
-        client,
-        cwd=opened.cwd,
-        home=real(client.home),
-        config_dir=real(client.config_dir),
-        managed_dir=real(client.managed_dir),
-        additional_directories=tuple(
-            look(paths.join(opened.cwd, folder)).real for folder in client.additional_directories
-        ),
-    )
 
 
 def _answered(ask: Ask, found: Recalled, assembly: Assembly) -> Answer:

@@ -6,10 +6,10 @@ import asyncio
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from app.context import open_source
 from app.core.scan import Scan, ScanLimits, scan
 from app.core.scan_prompt import scan_prompt
 from app.gather import Known
+from app.opened import open_source
 from app.workspaces.fence import Fence
 from app.workspaces.opening import CommitSource, Ground, Source
 

@@ -16,6 +16,7 @@ from urllib.parse import unquote_to_bytes
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.ahead import again, taken_whole
 from app.callers import Caller
 from app.carrying import WARM_KEY, WORTH_COMPRESSING
 from app.encoding import IDENTITY, coding_for, refuses_identity, tags_given
@@ -137,14 +138,14 @@ class WarmLayer:
         if message["type"] == "http.request" and not message.get("more_body"):
             messages, body = [message], message.get("body", b"")
         else:
-            messages, body = await _taken(message, receive, self.admission.max_body_bytes)
+            messages, body = await taken_whole(message, receive, self.admission.max_body_bytes)
         timeline.add("read", timeline.began, perf_counter())
-        again = _again(messages, receive)
+        once_more = again(messages, receive)
         if body is None or len(body) > self.admission.max_body_bytes:
-            await self.app(scope, again, send)
+            await self.app(scope, once_more, send)
         else:
             asked = Asked(self._key(head, b"POST", body), head, "POST", began, _own(scope["headers"]))
-            await self._answered(asked, scope, again, send)
+            await self._answered(asked, scope, once_more, send)
 
     async def _answered(self, asked: Asked, scope: Scope, receive: Receive, send: Send) -> None:
         given = await self.warm.find_or_wait(asked.key)
@@ -279,26 +280,3 @@ def _polled(path: bytes) -> bytes:
         return b""
     named = path[len(POLLED_BEFORE) : -len(POLLED_BEHIND)]
     return b"" if BEYOND.search(named) else unquote_to_bytes(named)
-
-
-async def _taken(message: Message, receive: Receive, most: int) -> tuple[list[Message], bytes | None]:
-    """The messages of a body that ``message`` begins, and the body; None where it has no end or passes ``most``."""
-    messages, taken = [message], len(message.get("body", b""))
-    while message["type"] == "http.request" and message.get("more_body") and taken <= most:
-        message = await receive()
-        messages.append(message)
-        taken += len(message.get("body", b""))
-    whole = message["type"] == "http.request" and not message.get("more_body")
-    return messages, b"".join([one.get("body", b"") for one in messages]) if whole else None
-
-
-def _again(messages: list[Message], receive: Receive) -> Receive:
-    """Gives ``messages`` once more, then what comes."""
-    waiting = iter(messages)
-
-    async def receive_again() -> Message:
-        for message in waiting:
-            return message
-        return await receive()
-
-    return receive_again
