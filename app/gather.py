@@ -16,7 +16,7 @@ from app.core.costs import Prices
 from app.core.directories import MOST_DIRECTORIES, directory_notices
 from app.core.document import DocumentReader, Documents, EveryDocument
 from app.core.facts import Content, GitFacts, Kind, Node, Notice, OutputStyle, Request, Skills
-from app.core.flow import Answer, Flow, Look, Question, Read, look
+from app.core.flow import Answer, Carries, Flow, Look, Question, Read, look
 from app.core.gathered import Facts
 from app.core.markdown import MarkdownReader
 from app.core.memory import Memory, auto_memory_dir, load
@@ -125,9 +125,11 @@ class Answers:
                 "more: name fewer touched files, or a smaller workspace."
             )
 
-    def _asked(self, question: Question) -> Node | Content | tuple[str, ...]:
+    def _asked(self, question: Question) -> Answer:
         if isinstance(question, Look):
             return self.workspace.look(question.path)
+        if isinstance(question, Carries):
+            return self.workspace.carries(question.path, question.toplevel)
         return self._read(question.path) if isinstance(question, Read) else self.workspace.names(question.path)
 
     def _read(self, path: str) -> Content:

@@ -32,8 +32,16 @@ class Names:
     path: str
 
 
-Question = Look | Read | Names
-Answer = Node | Content | tuple[str, ...]
+@dataclass(frozen=True, slots=True)
+class Carries:
+    """Does the checkout at ``toplevel`` carry ``path``, or a link on the way to it, as its own? Answer: bool."""
+
+    path: str
+    toplevel: str
+
+
+Question = Look | Read | Names | Carries
+Answer = Node | Content | tuple[str, ...] | bool
 Flow = Generator[Question, Answer, T]
 
 
@@ -58,5 +66,12 @@ def read(path: str) -> Flow[Content]:
 def names(path: str) -> Flow[tuple[str, ...]]:
     answer = yield Names(path)
     if not isinstance(answer, tuple):
+        raise WrongAnswerError(path)
+    return answer
+
+
+def carries(path: str, toplevel: str) -> Flow[bool]:
+    answer = yield Carries(path, toplevel)
+    if not isinstance(answer, bool):
         raise WrongAnswerError(path)
     return answer

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from app.core.facts import Client, GitRoots, Kind, MemoryOptions
-from app.core.flow import Flow, look
+from app.core.flow import Flow, carries, look
 from app.core.levels import Level
 from app.core.markdown import Mention
 from app.core.paths import Paths
@@ -46,6 +46,18 @@ def reach(client: Client, roots: GitRoots | None, options: MemoryOptions, paths:
     if roots and options.include_boundary == "repository" and paths.within(client.cwd, roots.toplevel):
         folders.append(roots.toplevel)
     return Reach(paths, tuple(folders), options.allow_external_includes)
+
+
+def leads_out(reach: Reach, roots: GitRoots | None, path: str, real: str) -> Flow[bool]:
+    """Whether ``path`` needs consent: a link that came with the repository, and leads to ``real`` out of reach.
+
+    What a person on the machine has linked is that person's wish.
+    """
+    if roots is None or roots.bare or real == path or reach.everywhere or not reach.paths.within(path, roots.toplevel):
+        return False
+    if any(reach.paths.within(real, folder) for folder in reach.folders):
+        return False
+    return (yield from carries(path, roots.toplevel))
 
 
 def once_each(mentions: Iterable[Mention]) -> Iterable[Mention]:

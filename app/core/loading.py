@@ -15,7 +15,7 @@ from app.core.document import Document, is_text_name, limited
 from app.core.excludes import ExcludeGlob, Excludes
 from app.core.facts import Content, Kind, Node
 from app.core.flow import Flow, look, names, read
-from app.core.includes import MOST_LEVELS, Reach, better_form, is_git_metadata, once_each, targets
+from app.core.includes import MOST_LEVELS, Reach, better_form, is_git_metadata, leads_out, once_each, targets
 from app.core.levels import Level
 from app.core.markdown import Mention
 from app.core.pauses import in_steps
@@ -46,6 +46,8 @@ class Loading:
     def file(self, candidate: Candidate) -> Flow[list[MemoryFile]]:
         """The candidate and what it includes; nothing, and a row that says why, when it does not load."""
         node = yield from look(candidate.path)
+        if (yield from self._leads_out(candidate, node)):
+            return []
         candidate = yield from self._shown(candidate, node)
         document = yield from self._document(candidate, node)
         return (yield from self._loaded(candidate, node, document)) if document else []
@@ -53,6 +55,8 @@ class Loading:
     def rule(self, candidate: Candidate, base: str, touched: Touched | None) -> Flow[list[MemoryFile]]:
         """A rule whose condition ``touched`` meets, seen from ``base``. None touched: only one without a condition."""
         node = yield from look(candidate.path)
+        if (yield from self._leads_out(candidate, node)):
+            return []
         candidate = _reported(candidate, node.real)
         document = yield from self._document(candidate, node)
         if document is None:
@@ -64,6 +68,15 @@ class Loading:
             self._withhold(candidate, document, base)
             return []
         return (yield from self._loaded(replace(candidate, globs=document.globs), node, document))
+
+    def _leads_out(self, candidate: Candidate, node: Node) -> Flow[bool]:
+        """Whether the file waits for consent, and a row that says so. Includes are judged elsewhere."""
+        if candidate.parent is not None or node.kind is not Kind.FILE:
+            return False
+        out = yield from leads_out(self.reach, self.plan.roots, candidate.path, node.real)
+        if out:
+            self._tell(candidate, "withheld", "external", _LINKED_OUT)
+        return out
 
     def rules_below(self, folder: str, level: Level) -> Flow[list[Candidate]]:
         """The rule files of a rules folder: sorted by name, a folder's content at its place, cycles ended."""
@@ -281,6 +294,10 @@ UNDECODED = "\ufffd"
 """Stands in a listed name for bytes that are not UTF-8: nothing is found under such a name."""
 
 _TOO_LARGE = "It is larger than what this request may still read (STRATA_MAX_FILE_BYTES, STRATA_MAX_MEMORY_BYTES)."
+_LINKED_OUT = (
+    "It is a link that came with the repository and leads out of it: once the user agrees, ask with "
+    "memory.allow_external_includes."
+)
 _CONSENT = (
     "It lies outside the working directory and its repository: set memory.allow_external_includes once the user agrees."
 )

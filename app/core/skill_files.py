@@ -9,7 +9,7 @@ from app.core.candidates import Plan
 from app.core.configuration import private_folders
 from app.core.facts import Kind, Node, Notice, Skill, Skills
 from app.core.flow import Flow, look, names, read
-from app.core.includes import is_git_metadata
+from app.core.includes import Reach, is_git_metadata, leads_out, reach
 from app.core.loading import UNDECODED
 from app.core.skills import LONGEST_LIST, MOST_LISTED, SKILL_FILE, SWITCH, Reading, fitting, read_skill
 
@@ -21,7 +21,7 @@ Found = tuple[Skills, tuple[Notice, ...]]
 
 def find_skills(plan: Plan) -> Flow[Found]:
     """The skills of managed, user and project folders, by name; of several with one name the first counts."""
-    search = _Search(plan)
+    search = _Search(plan, reach(plan.client, plan.roots, plan.options, plan.paths))
     for place in _places(plan):
         yield from search.below(place)
     listed = sorted((one for one in search.taken.values() if not one.hidden), key=lambda one: one.skill.name)
@@ -82,6 +82,7 @@ class _Search:
     """``taken`` maps names to the skills that have them; ``unseen`` counts entries beyond the limit."""
 
     plan: Plan
+    within: Reach
     left: int = MOST_ENTRIES
     unseen: int = 0
     taken: dict[str, _Taken] = field(default_factory=dict)
@@ -145,6 +146,8 @@ class _Search:
             yield from self._misnamed(path, node)
         elif found.kind is not Kind.FILE:
             self._skip(file, _WRONG[found.kind])
+        elif (yield from leads_out(self.within, self.plan.roots, file, found.real)):
+            self._skip(file, _LINKED_OUT)
         else:
             self._take(folder, file, (yield from self._reading(found, self.plan.paths.name(path))))
 
@@ -180,6 +183,8 @@ class _Search:
 def _is_like_a_skill(name: str) -> bool:
     return name.lower() == SKILL_FILE.lower()
 
+
+_LINKED_OUT = "It is a link that came with the repository and leads out of it: put the file itself there."
 
 _WRONG = {
     Kind.DIRECTORY: "A folder stands there: put a file in its place.",

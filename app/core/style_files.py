@@ -9,7 +9,7 @@ from app.core.configuration import private_folders
 from app.core.facts import Content, Notice, OutputStyle
 from app.core.flow import Flow, look, names, read
 from app.core.frontmatter import split_frontmatter
-from app.core.includes import is_git_metadata
+from app.core.includes import is_git_metadata, leads_out, reach
 from app.core.paths import Paths
 from app.core.styles import built_in_style, is_default_style, parse_style
 
@@ -20,11 +20,16 @@ def find_style(name: str, plan: Plan, prose: Mapping[str, str]) -> Flow[Found]:
     """The style called ``name``, in any case: a file's before a built-in one, the project's before the user's."""
     if is_default_style(name):
         return None, ()
+    within = reach(plan.client, plan.roots, plan.options, plan.paths)
     for folder in _folders(plan):
         node = yield from look(folder)
         for file in sorted((yield from names(node.real))):
             if file.endswith(".md"):
-                style = yield from _style(plan.paths.join(node.real, file), file, plan.paths)
+                path = plan.paths.join(folder, file)
+                real = (yield from look(path)).real
+                if (yield from leads_out(within, plan.roots, path, real)):
+                    continue
+                style = yield from _style(real, file, plan.paths)
                 if style is not None and style.name.lower() == name.lower():
                     return style, ()
     built_in = built_in_style(name, prose)
@@ -42,8 +47,7 @@ def _folders(plan: Plan) -> Iterator[str]:
         yield join(client.config_dir, "output-styles")
 
 
-def _style(path: str, file: str, paths: Paths) -> Flow[OutputStyle | None]:
-    real = (yield from look(path)).real
+def _style(real: str, file: str, paths: Paths) -> Flow[OutputStyle | None]:
     content = Content(None) if is_git_metadata(real, paths) else (yield from read(real))
     if content.data is None:
         return None

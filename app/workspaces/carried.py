@@ -27,7 +27,7 @@ def carried(workspace: Workspace, git_dir: str, config: str, toplevel: str, cwd:
     The index is read only where one claims more.
     """
     claiming = [path for path in local_settings(workspace, toplevel, cwd) if _claims_more(workspace, path)]
-    return tuple(path for path in claiming if _is_tracked(workspace, git_dir, config, toplevel, path))
+    return tuple(path for path in claiming if is_tracked(workspace, git_dir, config, toplevel, path))
 
 
 def _claims_more(workspace: Workspace, path: str) -> bool:
@@ -35,7 +35,8 @@ def _claims_more(workspace: Workspace, path: str) -> bool:
     return data is not None and any(word in data for word in _SAYS_MORE)
 
 
-def _is_tracked(workspace: Workspace, git_dir: str, config: str, toplevel: str, path: str) -> bool:
+def is_tracked(workspace: Workspace, git_dir: str, config: str, toplevel: str, path: str) -> bool:
+    """Whether git tracks ``path``, a link on the way to it, or a folder that it does not look into; True in doubt."""
     paths = workspace.paths
     if workspace.look(paths.join(git_dir, "index.lock")).kind is not Kind.MISSING:  # a checkout may be under way
         return True

@@ -95,6 +95,9 @@ class GitWorkspace:
         places = local_settings(self, self._mount, real)
         return GitRoots(self._mount, carried=tuple(path for path in places if self.look(path).kind is Kind.FILE))
 
+    def carries(self, path: str, toplevel: str) -> bool:
+        return self.paths.within(path, toplevel)
+
     def git(self, cwd: str) -> GitFacts | None:
         """The commit's own history, with a clean status."""
         return None if self.roots(cwd) is None else self._asked(partial(self._told, cwd))

@@ -202,6 +202,9 @@ class InlineWorkspace:
         roots = self._git and self._git.roots
         return roots if roots and self.paths.within(self.look(cwd).real, roots.toplevel) else None
 
+    def carries(self, path: str, toplevel: str) -> bool:  # noqa: ARG002 - the caller gave all of them
+        return False
+
     def git(self, cwd: str) -> GitFacts | None:
         if self._git and self._git.roots and self.roots(cwd) is None:
             return None

@@ -14,7 +14,7 @@ from app.workspaces.descent import Way
 from app.workspaces.disk import Disk, Held, word_for
 from app.workspaces.fence import Fence
 from app.workspaces.program import GitProgram
-from app.workspaces.repository import Repository, find_repository
+from app.workspaces.repository import Repository, carries, find_repository
 from app.workspaces.resolving import Entry, Resolver, is_text, refused
 
 
@@ -92,6 +92,9 @@ class LocalWorkspace:
         repository = find_repository(self, cwd)
         self._sized = sized  # HEAD counts only as being there
         return None if repository is None else repository.roots
+
+    def carries(self, path: str, toplevel: str) -> bool:
+        return carries(self, path, toplevel)
 
     def git(self, cwd: str) -> GitFacts | None:
         """A snapshot of its own time: what it is read from is no part of the footprint."""

@@ -47,6 +47,9 @@ class OverlayWorkspace:
     def roots(self, cwd: str) -> GitRoots | None:
         return self._base.roots(cwd)
 
+    def carries(self, path: str, toplevel: str) -> bool:
+        return self._base.carries(path, toplevel)
+
     def git(self, cwd: str) -> GitFacts | None:
         return self._base.git(cwd)
 

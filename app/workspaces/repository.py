@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from app.core.facts import GitRoots, Kind
-from app.workspaces.carried import carried
+from app.workspaces.carried import carried, is_tracked
 from app.workspaces.configuration import SIZE_LIMIT_BYTES, YES, settings_in, uses_worktree_config
 from app.workspaces.socket import Workspace
 
@@ -104,6 +104,15 @@ def place_named(workspace: Workspace, base: str, written: bytes) -> str | None:
             return None
         here = paths.join(here, paths.separator if position == 0 and not part else part)
     return here
+
+
+def carries(workspace: Workspace, path: str, toplevel: str) -> bool:
+    """Whether the checkout at ``toplevel`` carries ``path``, or a link on the way to it; True where that is unclear."""
+    repository = find_repository(workspace, toplevel)
+    if repository is None or not workspace.paths.within(path, toplevel):
+        return False
+    config = config_text(workspace, repository.common_dir, repository.common_dir)
+    return config is None or is_tracked(workspace, repository.git_dir, config, toplevel, path)
 
 
 def config_text(workspace: Workspace, git_dir: str, common_dir: str) -> str | None:

@@ -32,6 +32,9 @@ class Workspace(Protocol):
     def roots(self, cwd: str) -> GitRoots | None:
         """The repository that holds ``cwd``. Cheap: reads a few small files at most."""
 
+    def carries(self, path: str, toplevel: str) -> bool:
+        """Whether the checkout at ``toplevel`` carries ``path``, or a link on the way to it; True in doubt."""
+
     def git(self, cwd: str) -> GitFacts | None:
         """A snapshot of the repository that holds ``cwd``; None when there is none or nothing is known."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from app.core.attachments import Attached, attach
 from app.core.candidates import Plan
@@ -38,6 +38,17 @@ def inline(files: Files) -> dict[str, InlineFile]:
     }
 
 
+class Carrying(InlineWorkspace):
+    """Files of which some are the repository's own."""
+
+    def __init__(self, *given: Any, carried: Collection[str]) -> None:
+        super().__init__(*given)
+        self._carried = carried
+
+    def carries(self, path: str, toplevel: str) -> bool:
+        return path in self._carried
+
+
 @dataclass(frozen=True)
 class Tree:
     """A working directory in a tree of files. ``options`` and ``sources`` are the caller's."""
@@ -52,6 +63,8 @@ class Tree:
     sources: tuple[SettingSource, ...] = ("user", "project", "local")
     additional: tuple[str, ...] = ()
     largest: int = LARGEST
+    carried: frozenset[str] = frozenset()
+    """What the checkout carries: these paths."""
 
     def asked(self, **options: object) -> Tree:
         """The same tree with other memory options."""
@@ -63,7 +76,7 @@ class Tree:
     def answers(self) -> Answers:
         files = inline({self.cwd: FOLDER} | dict(self.files))
         git = GitFacts(roots=self.roots) if self.roots else None
-        return Answers(InlineWorkspace(files, git, paths_for(self.cwd), self.largest))
+        return Answers(Carrying(files, git, paths_for(self.cwd), self.largest, carried=self.carried))
 
     def client(self) -> Client:
         look = self.answers().workspace.look

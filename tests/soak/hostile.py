@@ -18,7 +18,17 @@ from tests.soak.ledger import margin
 Reader: TypeAlias = asyncio.StreamReader
 Writer: TypeAlias = asyncio.StreamWriter
 PATHS = ("/v1/context", "/v1/attachments", "/v1/scan", "/v1/cache/lint", "/v1/tokens", "/v1/compactions")
-BROKEN = (b"", b"{", b"[]", b"\xff\xfe", b'{"model": 1}', b"[" * 50_000, b'{"a":' * 20_000, b"nul", b'{"model": "x"}')
+BROKEN = (
+    b"",
+    b"{",
+    b"[]",
+    b"\xff\xfe",
+    b'{"model": 1}',
+    b"[" * 50_000,
+    b'{"a":' * 20_000,
+    b"nul",
+    b'{"model": "x", "nothing": 1}',
+)
 REFUSED = SHED | {"not-json", "invalid-request", "too-large", "too-slow", "unsupported-media-type"}
 FLOOD = 80
 LARGE_FILE = "A sentence that is as good as any other. " * 20_000

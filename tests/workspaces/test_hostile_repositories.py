@@ -885,3 +885,28 @@ def test_buffers_inside_of_git_are_not_served(guarded: httpx.Client, lair: Lair)
     }
     body["touched"] = [{"path": f"{lair.own}/x"}]
     assert SECRET not in everything_of(guarded, body)
+
+
+# Links that lead out of the repository, and not of the roots
+
+
+LINKED = ("CLAUDE.local.md", ".claude/CLAUDE.md", ".claude/rules/a.md", ".claude/rules/team", ".claude/output-styles/own.md")
+
+
+@pytest.mark.parametrize("place", LINKED)
+@pytest.mark.parametrize("tracked", [True, False])
+def test_a_link_to_a_private_file_comes_with_consent_unless_it_is_a_persons_own(
+    guarded: httpx.Client, lair: Lair, ground: Path, place: str, tracked: bool
+) -> None:
+    """A clone may not send a file of the home to the model; who lives there may link what they like."""
+    private = ground / "inside" / f"private-{lair.repository.name}"
+    private.mkdir(exist_ok=True)
+    (private / "notes.md").write_text("own-canary")
+    lair.link(place, private if place.endswith("team") else private / "notes.md")
+    if tracked:
+        git(lair.repository, "add", "--force", place)
+    lair.age()
+    body = local(lair.repository, settings={"output_style": "own"})
+    assert ("own-canary" in json.dumps(ask(guarded, body))) == (not tracked)
+    agreed = ask(guarded, body | {"memory": {"allow_external_includes": True}})
+    assert "own-canary" in json.dumps(agreed)
