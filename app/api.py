@@ -55,6 +55,12 @@ from app.wire.requests import ContextRequest, Server, asked_as
 from app.wire.scans import ScanAnswer, ScanRequest, scan_answer
 from app.wire.touches import AttachmentsRequest, touches_ask
 
+SECURITY = {
+    "key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
+    "bearer": {"type": "http", "scheme": "bearer"},
+}
+"""How a key is sent; where none is configured, callers on the same machine need none."""
+
 REFUSED = "refused"
 """In the scope's state of a request that its connection has answered already, with this problem."""
 
@@ -171,12 +177,18 @@ def routes(
         rows = [_model_row(model) for model in models.rows]
         return json_answer({"models": rows, "aliases": dict(models.aliases), "default": _model_row(models.default)})
 
-    @router.get("/healthz", response_model=schema.Health, tags=["service"])
+    @router.get("/healthz", response_model=schema.Health, openapi_extra={"security": []}, tags=["service"])
     async def health() -> Response:
         """Whether the process answers."""
         return json_answer({"status": "ok", "version": version, "checks": None})
 
-    @router.get("/readyz", response_model=schema.Health, responses={503: {"model": schema.Health}}, tags=["service"])
+    @router.get(
+        "/readyz",
+        response_model=schema.Health,
+        responses={503: {"model": schema.Health}},
+        openapi_extra={"security": []},
+        tags=["service"],
+    )
     async def readiness() -> Response:
         """Whether it can serve: the session store is reachable."""
         ready = await contexts.sessions.store.ready()
@@ -238,4 +250,6 @@ def contract(app: FastAPI) -> dict[str, Any]:
         if schemas.setdefault(name, model) != model:
             raise NameTakenError(name)
     document["components"]["schemas"] = dict(sorted(document["components"]["schemas"].items()))
+    document["components"]["securitySchemes"] = SECURITY
+    document["security"] = [{name: []} for name in SECURITY] + [{}]
     return document

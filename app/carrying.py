@@ -42,6 +42,9 @@ LARGE_BODY = 64 * 1024
 WORTH_COMPRESSING = 1024
 """Answers below this many bytes are sent as they are, unless the caller refuses that."""
 
+PASSING = frozenset({409, 429, 503})
+"""Statuses of problems that may say when to ask again."""
+
 REFERENCE = "#/components/schemas/{model}"
 
 
@@ -147,5 +150,9 @@ def body_of(model: type) -> dict[str, Any]:
 
 
 def problem_answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    reference = {"$ref": REFERENCE.format(model="ProblemBody")}
-    return {status: {"description": "A problem", "content": {MEDIA_TYPE: {"schema": reference}}} for status in statuses}
+    content = {MEDIA_TYPE: {"schema": {"$ref": REFERENCE.format(model="ProblemBody")}}}
+    passing = {"headers": {"Retry-After": {"description": "Seconds", "schema": {"type": "integer", "minimum": 1}}}}
+    return {
+        status: {"description": "A problem", "content": content, **(passing if status in PASSING else {})}
+        for status in statuses
+    }

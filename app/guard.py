@@ -23,6 +23,9 @@ LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 LONGEST_HOST = 300
 """Bytes of a host with its port; a name of the DNS has at most 255."""
 
+MOST_DIGITS = 18
+"""Of a length; a longer one is too large in any case."""
+
 MOST_KNOWN = 1024
 """Hosts and addresses whose verdict is kept."""
 
@@ -80,7 +83,7 @@ class Admission:
         if caller is None:
             return KeyMissing("Send a key as x-api-key or as Authorization: Bearer.")
         length = weighed.get(b"content-length", b"0")
-        too_large = length.isdigit() and int(length) > self.most_bytes(caller)
+        too_large = length.isdigit() and (len(length) > MOST_DIGITS or int(length) > self.most_bytes(caller))
         return self.too_large(caller) if too_large else caller
 
     def knows(self, caller: Caller) -> bool:

@@ -6,7 +6,8 @@ import base64
 from collections.abc import Iterator
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic.config import JsonDict
 
 from app.core.allowance import Limits
 from app.core.facts import Client, GitFacts, GitRoots, Platform
@@ -142,8 +143,18 @@ class GitDescriptor(Strict):
         )
 
 
+NEEDED: JsonDict = {
+    "if": {"properties": {"source": {"const": "git"}}},
+    "then": {"required": ["repository"]},
+    "else": {"required": ["cwd"]},
+}
+"""What each source cannot do without, as JSON Schema says it."""
+
+
 class Workspace(Strict):
     """One of three sources: a folder on the server's disk, files in the request, or a commit on the server."""
+
+    model_config = ConfigDict(json_schema_extra={"allOf": [NEEDED]})
 
     source: Literal["local", "inline", "git"]
     cwd: AbsolutePlace | None = None

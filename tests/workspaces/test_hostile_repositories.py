@@ -890,7 +890,13 @@ def test_buffers_inside_of_git_are_not_served(guarded: httpx.Client, lair: Lair)
 # Links that lead out of the repository, and not of the roots
 
 
-LINKED = ("CLAUDE.local.md", ".claude/CLAUDE.md", ".claude/rules/a.md", ".claude/rules/team", ".claude/output-styles/own.md")
+LINKED = (
+    "CLAUDE.local.md",
+    ".claude/CLAUDE.md",
+    ".claude/rules/a.md",
+    ".claude/rules/team",
+    ".claude/output-styles/own.md",
+)
 
 
 @pytest.mark.parametrize("place", LINKED)
