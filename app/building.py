@@ -131,8 +131,7 @@ def keys_of(settings: Settings, log: Log) -> Keys:
             settings.api_keys,
             settings.keys_file,
             lambda roots: fence_around(settings, roots),
-            clock=time.monotonic,
-            tell=log.line,
+            log.line,
         )
     except KeysFileError as error:
         raise CannotStartError(f"STRATA_KEYS_FILE names {settings.keys_file}, which cannot be used: {error}") from error

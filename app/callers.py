@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
+import os
+import stat
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +22,7 @@ from app.workspaces.fence import Fence
 LOOK_SECONDS = 1.0
 """Between looks at the file of keys; it is read once two looks have found it the same."""
 
-LONGEST_FILE = 4 * 1024 * 1024
+LONGEST_FILE = 1024 * 1024
 """Bytes of a file of keys."""
 
 ROUNDING = 1e-6
@@ -90,7 +94,7 @@ class Key(BaseModel):
     @field_validator("roots")
     @classmethod
     def _are_absolute(cls, value: list[str] | None) -> list[str] | None:
-        if value is not None and not all(Path(root).is_absolute() for root in value):
+        if value is not None and not all(Path(root).is_absolute() and "\0" not in root for root in value):
             raise ValueError("write absolute folders")
         return value
 
@@ -125,15 +129,15 @@ def read_keys(text: str) -> tuple[Key, ...]:
     """
     try:
         keys = _File.model_validate(tomllib.loads(text)).keys
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise KeysFileError(f"it is not TOML: {error}") from error
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, fault["loc"]))
         raise KeysFileError(f"{place}: {fault['msg'].removeprefix('Value error, ')}") from error
     for told, values in (("name", [key.name for key in keys]), ("sha256", [key.sha256 for key in keys])):
-        twice = next((value for value in values if values.count(value) > 1), None)
-        if twice is not None:
+        twice, times = next(iter(Counter(values).most_common(1)), ("", 0))
+        if times > 1:
             raise KeysFileError(f"two keys have the {told} {twice[:_SHOWN]}{'…' if twice[_SHOWN:] else ''}")
     return tuple(keys)
 
@@ -141,7 +145,7 @@ def read_keys(text: str) -> tuple[Key, ...]:
 class Keys:
     """The keys of the settings, which are hashed, and those of ``file``, which may change.
 
-    ``clock`` is monotonic, in seconds; ``tell`` takes a level, an event and its values.
+    ``tell`` takes a level, an event and its values.
 
     Raises:
         KeysFileError: the file cannot be read now. Later the keys that were read last stay.
@@ -152,13 +156,10 @@ class Keys:
         given: Iterable[str],
         file: Path | None,
         fence_around: FenceAround,
-        *,
-        clock: Callable[[], float],
         tell: Callable[[Any, str, Mapping[str, Any]], object],
     ) -> None:
         self._given = {digest_in(key): _named_by_hash(digest_in(key)) for key in map(hashed, given)}
-        self._file, self._fence_around, self._clock, self._tell = file, fence_around, clock, tell
-        self._looked = clock()
+        self._file, self._fence_around, self._tell = file, fence_around, tell
         self._seen = self._read = self._stamp()
         self._ring = self._read_ring()
         self.failures = 0
@@ -166,12 +167,16 @@ class Keys:
     @property
     def ring(self) -> Keyring:
         """Another object once the keys have changed."""
-        if self._file is not None and self._clock() - self._looked >= LOOK_SECONDS:
-            self._looked = self._clock()
-            self._look()
         return self._ring
 
-    def _look(self) -> None:
+    async def watch(self) -> None:
+        """Looks at the file every `LOOK_SECONDS`, on a thread, without end."""
+        while self._file is not None:
+            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.to_thread(self.look)
+
+    def look(self) -> None:
+        """Reads the file when it is another one, and was the same at the last look."""
         before, self._seen = self._seen, self._stamp()
         if self._seen == self._read or self._seen != before:
             return
@@ -226,8 +231,10 @@ def _digest(fence: Fence) -> str:
 
 def _text(file: Path) -> str:
     try:
-        with file.open("rb") as opened:
-            content = opened.read(LONGEST_FILE + 1)
+        with open(file, "rb", opener=_opened) as opened:
+            content = opened.read(LONGEST_FILE + 1) if stat.S_ISREG(os.fstat(opened.fileno()).st_mode) else None
+        if content is None:
+            raise KeysFileError("it is no file")
         if len(content) > LONGEST_FILE:
             raise KeysFileError(f"it is longer than {LONGEST_FILE:,} bytes")
         return content.decode()
@@ -235,6 +242,11 @@ def _text(file: Path) -> str:
         raise KeysFileError(error.strerror or "it cannot be read") from error
     except UnicodeDecodeError as error:
         raise KeysFileError("it is not UTF-8") from error
+
+
+def _opened(file: str, flags: int) -> int:
+    """Without waiting for whoever may write to a pipe."""
+    return os.open(file, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 @dataclass(slots=True)

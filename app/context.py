@@ -24,6 +24,7 @@ from app.recall import (
     Repeats,
     footing,
     fresh,
+    git_notices,
     identity_of,
     kept_notices,
     left,
@@ -87,6 +88,8 @@ class _Turn:
     def answer(self, ask: Ask, fence: Fence, version: int, *, alone: bool, lasts: bool) -> Answer:
         """``version`` is the session's, from now on. ``lasts``: the next turn finds the session as this one did."""
         answer = _answered(ask, self.recalled, self.assembly)
+        told = git_notices(ask, self.assembly, looked=self.needed.git)
+        answer = replace(answer, notices=(*answer.notices, *told))
         stands = repeats(ask, self.assembly, looked_at_git=self.needed.git)
         if self.footing is None or not stands or (ask.session_id is not None and not version):
             return answer

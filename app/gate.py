@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.errors import Overloaded, Problem, TookTooLong
 from app.figures import Shed
-from app.guard import OPEN_PATHS, STREAMS
+from app.guard import OPEN_PATHS, is_stream
 from app.phases import phase
 from app.refusing import refuse
 
@@ -117,7 +117,7 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "")
-        if scope["type"] != "http" or path in FREE_PATHS or STREAMS.fullmatch(path):
+        if scope["type"] != "http" or path in FREE_PATHS or is_stream(scope):
             await self.app(scope, receive, send)
         elif scope["method"] == "POST" and path in self._room.seconds:
             await self._asks_upstream(scope, receive, send)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache
+from urllib.parse import quote
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -32,7 +33,7 @@ MOST_KNOWN = 1024
 COUNTED = "counted"
 """In the scope's state of a request that `Admission.under_way` counts already."""
 
-STREAMS = re.compile(r"/v1/sessions/.+/events")
+_STREAMS = re.compile(rb"/v1/sessions/[^/]+/events")
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -106,9 +107,9 @@ class Admission:
         )
 
     @contextmanager
-    def under_way(self, caller: Caller, path: str) -> Iterator[None]:
-        """Counts a request for as long as it lasts. Raises TooManyAtOnce."""
-        meter, streams = self.meters.of(caller), STREAMS.fullmatch(path) is not None
+    def under_way(self, caller: Caller, *, streams: bool) -> Iterator[None]:
+        """Counts a request for as long as it lasts; ``streams``: one for events. Raises TooManyAtOnce."""
+        meter = self.meters.of(caller)
         most, now = (caller.streams, meter.streams) if streams else (caller.at_once, meter.under_way)
         if most is not None and now >= most:
             what = "event streams" if streams else "requests"
@@ -176,7 +177,7 @@ class Guard:
 
         counted = scope["state"].get(COUNTED, False)
         try:
-            with nullcontext() if counted else self.admission.under_way(caller, scope["path"]):
+            with nullcontext() if counted else self.admission.under_way(caller, streams=is_stream(scope)):
                 await self.app(scope, self._limited(caller, receive), send_noting)
         except (TooManyAtOnce, _BodyTooLargeError) as error:
             if not started:
@@ -204,6 +205,12 @@ class Guard:
 
 class _BodyTooLargeError(Exception):
     """A body without a length, or with a false one, passed the limit."""
+
+
+def is_stream(scope: Scope) -> bool:
+    """Whether it asks for a session's events, as the routes have it: a slash in a session's name is no part of that."""
+    path = scope.get("raw_path") or quote(scope["path"]).encode()
+    return scope["method"] == "GET" and _STREAMS.fullmatch(path.partition(b"?")[0]) is not None
 
 
 def _key_in(headers: Mapping[bytes, bytes]) -> bytes:

@@ -111,7 +111,10 @@ def build_app(settings: Settings, contexts: Contexts, watchers: Watchers | None 
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        beside = (asyncio.create_task(hub.close_when(app.state.stopping)), asyncio.create_task(metrics.watch_loop()))
+        beside = [
+            asyncio.create_task(task)
+            for task in (hub.close_when(app.state.stopping), metrics.watch_loop(), keys.watch())
+        ]
         yield
         for task in beside:
             task.cancel()

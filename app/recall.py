@@ -18,7 +18,7 @@ from app.gather import Wanted
 from app.stores.socket import Held
 from app.wire.requests import Ask
 from app.workspaces.fence import Fence
-from app.workspaces.opening import InlineSource
+from app.workspaces.opening import InlineSource, LocalSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +144,19 @@ def moved_notices(*, moved: bool) -> tuple[Notice, ...]:
         return ()
     message = "This session belonged to another workspace: it was started again. Use one session for one workspace."
     return (Notice("session_workspace_changed", message, "session_id"),)
+
+
+def git_notices(ask: Ask, assembly: Assembly, *, looked: bool) -> tuple[Notice, ...]:
+    """A word when a repository's facts are wanted and git did not tell them."""
+    git = assembly.facts.git
+    if not looked or not isinstance(ask.source, LocalSource) or git is None or git.roots is None:
+        return ()
+    if git.status is not None or not assembly.facts.request.settings.include_git_instructions:
+        return ()
+    message = (
+        "git did not answer in time, or may not be asked here: its facts are left out. Clear the session to ask again."
+    )
+    return (Notice("git_unavailable", message, "workspace"),)
 
 
 def kept_notices(ask: Ask, held: Held, *, moved: bool) -> tuple[Notice, ...]:

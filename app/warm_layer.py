@@ -125,7 +125,7 @@ class WarmLayer:
         """A body that is waited for here is a request under way."""
         with ExitStack() as counting:
             try:
-                counting.enter_context(self.admission.under_way(head.caller, POST_PATH))
+                counting.enter_context(self.admission.under_way(head.caller, streams=False))
             except TooManyAtOnce:
                 await self.app(scope, receive, send)
                 return
@@ -133,15 +133,15 @@ class WarmLayer:
             await self._posted(head, began, scope, receive, send)
 
     async def _posted(self, head: Head, began: float, scope: Scope, receive: Receive, send: Send) -> None:
-        timeline = timeline_of(scope)
+        timeline, most = timeline_of(scope), self.admission.most_bytes(head.caller)
         message = await receive()
         if message["type"] == "http.request" and not message.get("more_body"):
             messages, body = [message], message.get("body", b"")
         else:
-            messages, body = await taken_whole(message, receive, self.admission.max_body_bytes)
+            messages, body = await taken_whole(message, receive, most)
         timeline.add("read", timeline.began, perf_counter())
         once_more = again(messages, receive)
-        if body is None or len(body) > self.admission.max_body_bytes:
+        if body is None or len(body) > most:
             await self.app(scope, once_more, send)
         else:
             asked = Asked(self._key(head, b"POST", body), head, "POST", began, _own(scope["headers"]))
@@ -201,9 +201,13 @@ class WarmLayer:
         return Reply(status, lines, coded.body)
 
     def answers(self, method: bytes, path: bytes, headers: Headers, client: str | None) -> bool:
-        """Whether such a request is answered here at all, going by its head."""
+        """Whether such a request is answered here at all, going by its head.
+
+        That of a key that may have so many at once is counted from its head on, which is not done here.
+        """
         known = path == POSTED if method == b"POST" else method == b"GET" and _polled(path) != b""
-        return known and self._head(POST_PATH, headers, client) is not None
+        head = self._head(POST_PATH, headers, client) if known else None
+        return head is not None and head.caller.at_once is None
 
     def _tell(self, name: str, asked: Asked, status: int, began: float, answered: float) -> None:
         self.warm.gave()

@@ -20,7 +20,7 @@ def admission(
     origins: Iterable[str] = (),
     max_body_bytes: int = 100,
 ) -> Admission:
-    known = Keys(keys, file, Fence.of, clock=time.monotonic, tell=lambda *_: None)
+    known = Keys(keys, file, Fence.of, lambda *_: None)
     return Admission(
         hosts=hosts,
         keys=known,

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from app.callers import (
     ANYONE,
     LONGEST_FILE,
-    LOOK_SECONDS,
     Caller,
     Keys,
     KeysFileError,
@@ -41,11 +40,11 @@ def row(name: str, key: str | None = None, **more: str) -> str:
 
 
 class Scene:
-    """Keys in a file, with a clock that is set by hand."""
+    """Keys in a file, which is looked at when the test says so."""
 
     def __init__(self, file: Path | None, *keys: str) -> None:
-        self.now, self.told = 0.0, list[tuple[str, str, Mapping[str, Any]]]()
-        self.keys = Keys(keys, file, Fence.of, clock=lambda: self.now, tell=lambda *told: self.told.append(told))
+        self.told = list[tuple[str, str, Mapping[str, Any]]]()
+        self.keys = Keys(keys, file, Fence.of, lambda *told: self.told.append(told))
 
     def caller(self, key: str) -> Caller | None:
         return self.keys.ring.caller(key.encode())
@@ -53,8 +52,7 @@ class Scene:
     def looks(self, times: int = 2) -> None:
         """As many looks at the file as it takes to read it."""
         for _ in range(times):
-            self.now += LOOK_SECONDS
-            assert self.keys.ring
+            self.keys.look()
 
 
 @pytest.fixture
@@ -113,6 +111,8 @@ def test_keys_of_one_tenant_with_the_same_roots_share_a_space(file: Path, tmp_pa
         (row("ci", requests_at_once='"4"'), "keys.0.requests_at_once"),
         (row("ci", expires="3"), "keys.0.expires"),
         (row("ci") + row("ci", "another"), "two keys have the name ci"),
+        ("keys = " + "[" * 5000, "it is not TOML"),
+        (row("ci", roots='["/a\\u0000b"]'), "keys.0.roots: write absolute folders"),
         (row("a", "k") + row("b", "k"), f"two keys have the sha256 {sha256('k')[:8]}…"),
         ('[[keys]]\nname = "a"\nsha256 = "secret-in-clear"', "keys.0.sha256"),
     ],
@@ -132,6 +132,12 @@ def test_a_file_that_is_not_there_or_not_text_is_told(file: Path) -> None:
         Scene(file)
     os.truncate(file, LONGEST_FILE + 1)
     with pytest.raises(KeysFileError, match="longer than"):
+        Scene(file)
+
+
+def test_a_pipe_in_its_place_is_not_waited_for(file: Path) -> None:
+    os.mkfifo(file)
+    with pytest.raises(KeysFileError, match="it is no file"):
         Scene(file)
 
 
@@ -176,16 +182,6 @@ def test_a_new_file_counts_once_it_was_left_alone(file: Path) -> None:
     scene.looks(1)
     assert (scene.caller("one"), scene.caller("two")) == (None, Caller("two", "two", at_once=3))
     assert scene.told == [("info", "keys_read", {"keys": 1})]
-
-
-def test_between_two_looks_the_file_is_not_asked_for(file: Path) -> None:
-    file.write_text(row("one"))
-    scene = Scene(file)
-    ring = scene.keys.ring
-    file.unlink()
-    scene.now += LOOK_SECONDS / 2
-    assert scene.keys.ring is ring
-    assert scene.keys._seen == scene.keys._read
 
 
 @pytest.mark.parametrize("fault", ["[[keys", None])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlsplit
 
 import httpx
 import pytest
@@ -188,6 +190,15 @@ def test_the_same_request_of_two_tenants_is_assembled_for_each(file: Path) -> No
     assert 'strata_answers_total{origin="repeated"} 2.0' in figures
 
 
+@pytest.mark.parametrize("name", ["a\nb", "a/events", "events", "a%0Ab"])
+def test_no_name_of_a_session_makes_its_events_anything_else(name: str, file: Path) -> None:
+    path = f"/v1/sessions/{quote(name, safe='')}"
+    with keyed(file, row("a", event_streams=0)) as address, calling(address, "a") as a:
+        ask(a, inline(session_id=name))
+        refused(a.get(f"{path}/events"), 429, "too-many-at-once")
+        assert a.get(path).json()["id"] == name
+
+
 # How much
 
 
@@ -273,6 +284,26 @@ def test_a_key_has_a_limit_of_its_own_for_bodies(file: Path) -> None:
             refused(streamed, 413, "too-large")
         with calling(address, "b") as b:
             assert b.post("/v1/context", json=large).status_code == 200
+
+
+def test_it_holds_for_an_answer_that_another_key_of_the_tenant_was_given(file: Path) -> None:
+    content = json.dumps(inline({"/home/dev/p/CLAUDE.md": "x" * 3000})).encode()
+    headers = {"content-type": "application/json"}
+    with keyed(file, row("a", max_body_bytes=2000, tenant="t"), row("b", tenant="t")) as address:
+        with calling(address, "b") as b:
+            assert b.post("/v1/context", content=content, headers=headers).status_code == 200
+        with calling(address, "a") as a:
+            refused(a.post("/v1/context", content=iter([content]), headers=headers), 413, "too-large")
+
+
+def test_bodies_that_are_waited_for_are_requests_under_way(file: Path) -> None:
+    """However short they are: none is held anywhere before it counts."""
+    with keyed(file, row("a", requests_at_once=1)) as address:
+        where = urlsplit(address)
+        head = "POST /v1/context HTTP/1.1\r\nhost: localhost\r\nx-api-key: a\r\ncontent-type: application/json\r\n"
+        with socket.create_connection((where.hostname, where.port)) as line, calling(address, "a") as a:
+            line.sendall(f"{head}content-length: 100\r\n\r\n{{".encode())
+            soon(lambda: a.get("/v1/models").status_code == 429)
 
 
 def test_the_services_limit_holds_for_a_key_that_may_more(file: Path) -> None:

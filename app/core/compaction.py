@@ -33,10 +33,14 @@ class Attempts:
     opened_at: float | None = None
 
     def at(self, now: float, cool_down: float) -> Attempts:
-        """As they stand ``now``: an open breaker is half open after ``cool_down`` seconds, never with 0."""
+        """As they stand ``now``: an open breaker is half open after ``cool_down`` seconds, never with 0.
+
+        One that opened further ahead than that opened by a clock that was wrong: its time is over.
+        """
         if self.opened_at is None:
             return self
-        return Attempts(self.breaker.cooled(now - self.opened_at, cool_down), self.opened_at)
+        seconds = now - self.opened_at
+        return Attempts(self.breaker.cooled(seconds if seconds >= -cool_down else cool_down, cool_down), self.opened_at)
 
     def allow(self, trigger: Trigger, now: float, cool_down: float) -> bool:
         """A person may always try."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -45,6 +46,10 @@ class UserContext:
         return tuple(found.items())
 
 
+_ENDING = re.compile(r"<\s*/\s*system-reminder(?=[\s>])", re.IGNORECASE)
+"""However a model may read it."""
+
+
 def user_context(files: Sequence[MemoryFile], date: str | None) -> UserContext:
     """The first message: memory files under ``claudeMd``, then ``currentDate``; nothing when there is neither."""
     entries: dict[str, list[Piece]] = {}
@@ -74,7 +79,7 @@ def _claude_md(files: Sequence[MemoryFile]) -> list[Piece]:
 
 def inert(text: str) -> str:
     """``text`` that cannot end the reminder in which it stands."""
-    return text.replace("</system-reminder>", "<\\/system-reminder>")
+    return _ENDING.sub(lambda found: found[0].replace("<", "<\\", 1), text)
 
 
 def attachment_text(file: MemoryFile) -> str:

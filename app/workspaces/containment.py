@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import threading
 import time
@@ -29,6 +30,7 @@ _COMMON_FILES = ("packed-refs", "shallow", "info/exclude", "info/attributes", "i
 _LISTS_WHAT_IS_OPEN = os.scandir in os.supports_fd
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _NANOSECONDS = 1_000_000_000
+_LEADS_ELSEWHERE = re.compile(rb"[/\\\0]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +147,18 @@ class _Search:
         stacks = workspace.look(paths.join(repository.common_dir, "reftable"))
         if any(node.kind not in (Kind.FILE, Kind.MISSING) for _, node in nodes):
             return None
-        if stacks.kind is Kind.DIRECTORY and self._stays(stacks.real):
+        if stacks.kind is Kind.DIRECTORY and self._stays(stacks.real) and self._stacks_up(stacks.real):
             nodes.append(("reftable", stacks))
         elif stacks.kind is not Kind.MISSING:
             return None
         return tuple((name, node.real) for name, node in nodes if node.kind is not Kind.MISSING)
+
+    def _stacks_up(self, reftable: str) -> bool:
+        """Whether the tables of names that git is to read there are those of the folder itself."""
+        tables = self._workspace.paths.join(reftable, "tables.list")
+        self._watch.note(tables)
+        data = self._workspace.read(tables).data
+        return data is not None and not _LEADS_ELSEWHERE.search(data)
 
     def _lends_from_inside(self, objects: str, depth: int = _BORROWING_DEPTH) -> bool:
         """Whether a store of objects, and each that it borrows from, stays inside."""

@@ -14,11 +14,17 @@ SETTINGS: tuple[Setting, ...] = (
     ("core.quotePath", "false"),
     ("core.attributesFile", os.devnull),
     ("core.excludesFile", os.devnull),
+    ("core.multiPackIndex", "false"),  # it can name packs of others
+    ("core.commitGraph", "false"),
+    ("core.untrackedCache", "false"),  # it can name folders of others
+    ("index.threads", "1"),  # more would go by the index's own word on where its entries stand
     ("protocol.allow", "never"),
     ("safe.directory", "*"),
     ("log.showSignature", "false"),
     ("log.mailmap", "false"),
     ("status.branch", "false"),
+    ("status.renames", "true"),
+    ("status.showUntrackedFiles", "normal"),
     ("status.submoduleSummary", "false"),
     ("color.ui", "false"),
     ("color.status", "false"),

@@ -140,7 +140,10 @@ def test_an_open_breaker_lets_only_a_person_try():
     assert run([]).allow("automatic", 0.0, cool_down=0)
 
 
-@pytest.mark.parametrize(("now", "allowed"), [(1.0, False), (61.9, False), (62.0, True), (1e9, True)])
+COOLING = [(1.0, False), (61.9, False), (62.0, True), (1e9, True), (-57.9, False), (-1e9, True)]
+
+
+@pytest.mark.parametrize(("now", "allowed"), COOLING)
 def test_after_the_cool_down_one_more_attempt_is_allowed(now, allowed):
     attempts = run([F] * FAILURES_TO_OPEN)
     assert attempts.allow("automatic", now, cool_down=60) is allowed

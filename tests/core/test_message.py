@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from app.core.candidates import MemoryFile
 from app.core.levels import LEVELS
-from app.core.message import attachment_text, user_context
+from app.core.message import attachment_text, inert, user_context
 from app.core.tokens import utf16_length
 
 BY_TYPE = {level.type: level for level in LEVELS}
@@ -94,3 +94,16 @@ def test_tokens_of_the_parts_add_up_and_pieces_make_the_text(described, date):
 def test_an_attachment_is_its_content_not_trimmed():
     text = attachment_text(memory_file("/p/a.md", "\n a \n\n"))
     assert text == "<system-reminder>\nContents of /p/a.md:\n\n\n a \n\n\n</system-reminder>"
+
+
+@pytest.mark.parametrize(
+    "ending", ["</system-reminder>", "</System-Reminder>", "</ system-reminder >", "< /system-reminder x>"]
+)
+def test_no_spelling_of_its_end_ends_a_reminder(ending: str) -> None:
+    assert ending not in inert(f"a {ending} b")
+    assert inert(f"a {ending} b").startswith("a <")
+
+
+@pytest.mark.parametrize("text", ["<system-reminder>", "</system-reminders>", "system-reminder>", "a < b"])
+def test_what_ends_nothing_stays(text: str) -> None:
+    assert inert(text) == text

@@ -466,8 +466,16 @@ def test_what_the_repository_says_of_its_files_holds(repository: Path) -> None:
     git(repository, "config", "core.abbrev", "12")
     assert facts(repository).status == "?? new"
     assert facts(repository).log == (f"{git(repository, 'rev-parse', 'HEAD')[:12]} first: größer",)
-    git(repository, "config", "status.showUntrackedFiles", "no")
-    assert facts(repository).status == ""
+
+
+def test_what_the_repository_says_of_renames_and_of_new_files_does_not_hold(repository: Path) -> None:
+    git(repository, "mv", "a.txt", "b.txt")
+    (repository / "sub").mkdir()
+    (repository / "sub" / "new").write_text("")
+    for renames, untracked in (("copies", "all"), ("false", "no")):
+        git(repository, "config", "status.renames", renames)
+        git(repository, "config", "status.showUntrackedFiles", untracked)
+        assert facts(repository).status == "R  a.txt -> b.txt\n?? sub/"
 
 
 def test_a_worktrees_own_configuration_holds(repository: Path, tmp_path: Path) -> None:
