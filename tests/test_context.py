@@ -533,9 +533,9 @@ class Counting(GitProgram):
 
     taken: list[str] = field(default_factory=list)
 
-    def asking(self, shown: Shown, cwd: str, **more: Any) -> AbstractContextManager[Callable[[], GitFacts | None]]:
+    def asking(self, shown: Shown, cwd: str, *more: Any) -> AbstractContextManager[Callable[[], GitFacts]]:
         self.taken.append(cwd)
-        return super().asking(shown, cwd, **more)
+        return super().asking(shown, cwd, *more)
 
 
 @pytest.mark.parametrize(

@@ -157,8 +157,8 @@ class _Search:
         """Whether the tables of names that git is to read there are those of the folder itself."""
         tables = self._workspace.paths.join(reftable, "tables.list")
         self._watch.note(tables)
-        data = self._workspace.read(tables).data
-        return data is not None and not _LEADS_ELSEWHERE.search(data)
+        content = self._workspace.read(tables)
+        return content.problem == "missing" if content.data is None else not _LEADS_ELSEWHERE.search(content.data)
 
     def _lends_from_inside(self, objects: str, depth: int = _BORROWING_DEPTH) -> bool:
         """Whether a store of objects, and each that it borrows from, stays inside."""

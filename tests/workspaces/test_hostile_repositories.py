@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import struct
 import subprocess
 import zlib
 from collections.abc import Callable, Iterator
@@ -415,6 +416,42 @@ def test_lenders_on_other_machines_are_not_asked(guarded: httpx.Client, lair: La
         ".git/objects/info/http-alternates", f"http://127.0.0.1:9/{SECRET}\nfile://{lair.outside}/.git/objects\n"
     )
     assert "Current branch: main" in holds(guarded, lair)[0]
+
+
+def pack_index(pack: str, offsets: dict[str, int]) -> bytes:
+    """An index over packs, as git writes it, that finds each of the objects in one ``pack`` at an offset."""
+    rows = sorted((bytes.fromhex(name), offset) for name, offset in offsets.items())
+    named = pack.encode() + b"\0" * (4 - len(pack) % 4)
+    chunks = {
+        b"PNAM": named,
+        b"OIDF": b"".join(struct.pack(">I", sum(1 for name, _ in rows if name[0] <= first)) for first in range(256)),
+        b"OIDL": b"".join(name for name, _ in rows),
+        b"OOFF": b"".join(struct.pack(">II", 0, offset) for _, offset in rows),
+    }
+    table, at = b"", 12 * (len(chunks) + 2)
+    for name, data in (*chunks.items(), (b"\0" * 4, b"")):
+        table += name + struct.pack(">Q", at)
+        at += len(data)
+    whole = b"MIDX\1\1" + bytes([len(chunks), 0]) + struct.pack(">I", 1) + table + b"".join(chunks.values())
+    return whole + sha1(whole, usedforsecurity=False).digest()
+
+
+def test_an_index_over_packs_does_not_lead_to_packs_of_others(
+    guarded: httpx.Client, lair: Lair, ground: Path, tmp_path: Path
+) -> None:
+    others = tmp_path / "others"
+    shutil.copytree(lair.outside, others)
+    git(others, "repack", "--quiet", "-ad")
+    (pack,) = (others / ".git" / "objects" / "pack").glob("*.pack")
+    secret = git(others, "rev-parse", "HEAD:CLAUDE.md")
+    rows = git(others, "verify-pack", "--verbose", str(pack)).split("\n")
+    (offset,) = (int(row.split()[4]) for row in rows if row.startswith(secret))
+    way = os.path.relpath(pack.with_suffix(".idx"), lair.own / "objects" / "pack")
+    lair.write(".git/objects/pack/multi-pack-index", pack_index(way, {secret: offset}))
+    tree = git(lair.repository, "mktree", "--missing", given=f"100644 blob {secret}\tCLAUDE.md\n".encode())
+    git(lair.repository, "update-ref", "refs/heads/main", git(lair.repository, "commit-tree", tree, "-m", "x"))
+    assert SECRET in lair.unguarded("cat-file", "-p", secret)
+    holds(guarded, lair)
 
 
 def pointed(lair: Lair, text: str) -> None:
