@@ -20,6 +20,9 @@ from app.log import standard_error_log
 from app.main import create_app
 from app.settings import Settings
 
+SEND_BUFFER = 512 * 1024
+"""Bytes that the system keeps of an answer for a reader who does not take it, where it would keep megabytes."""
+
 LONGEST_QUEUE = 2048
 """Connections that wait to be taken."""
 
@@ -34,11 +37,13 @@ _ROOT_MISSING = "The root of this number is no folder: nothing is read from it."
 def listen(settings: Settings) -> socket.socket:
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        return socket.create_server((settings.host, settings.port), family=family, backlog=LONGEST_QUEUE)
+        listening = socket.create_server((settings.host, settings.port), family=family, backlog=LONGEST_QUEUE)
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
         message = f"cannot listen on {settings.host}, port {settings.port}: {reason}."
         raise failed(f"{message} Give another --port or --host.", NOT_SERVING) from error
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+    return listening
 
 
 def announce(settings: Settings, port: int) -> None:
