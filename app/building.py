@@ -187,7 +187,7 @@ def watched(metrics: Metrics, contexts: Contexts, room: Room, traffic: Traffic, 
         lambda: WorkFigures(
             running=room.working.taken,
             queued=room.working.waiting,
-            upstream=room.upstream.taken,
+            upstream=sum(places.taken for places in room.upstream.values()),
             body_bytes=traffic.bodies.held,
             connections=traffic.connections,
         )

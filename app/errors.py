@@ -110,7 +110,7 @@ class NothingAsked(Problem):
     title = "The session has asked for nothing yet"
 
 
-class TooManyListeners(Problem):
+class TooManyListeners(Passing, Problem):
     status = 503
     type = "too-many-listeners"
     title = "Too many listen to events"
@@ -151,13 +151,13 @@ class UpstreamKeyMissing(Problem):
     title = "There is no key for the model's provider"
 
 
-class GitUnavailable(Problem):
+class GitUnavailable(Passing, Problem):
     status = 503
     type = "git-unavailable"
     title = "git could not answer"
 
 
-class TookTooLong(Problem):
+class TookTooLong(Passing, Problem):
     status = 503
     type = "took-too-long"
     title = "The request took too long"

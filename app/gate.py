@@ -105,7 +105,7 @@ class Room:
     def __init__(self, limits: GateLimits) -> None:
         self.limits = limits
         self.working = Places(limits.max_requests)
-        self.upstream = Places(limits.max_upstream_requests)
+        self.upstream = {path: Places(limits.max_upstream_requests) for path in (COMPACTIONS, TOKENS)}
         self.seconds = {COMPACTIONS: limits.compaction_seconds, TOKENS: limits.count_seconds}
 
 
@@ -119,17 +119,22 @@ class Gate:
         path = scope.get("path", "")
         if scope["type"] != "http" or path in FREE_PATHS or is_stream(scope):
             await self.app(scope, receive, send)
-        elif scope["method"] == "POST" and path in self._room.seconds:
-            await self._asks_upstream(scope, receive, send)
         else:
-            await self._works(Early(receive), scope, send)
+            early = Early(receive)
+            await early.whole()
+            if scope["method"] == "POST" and path in self._room.upstream:
+                await self._asks_upstream(early, scope, send)
+            else:
+                await self._works(early, scope, send)
 
-    async def _asks_upstream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        places = self._room.upstream
-        if places.take():
-            await self._answer(Place(places), self._room.seconds[scope["path"]], scope, receive, send)
+    async def _asks_upstream(self, early: Early, scope: Scope, send: Send) -> None:
+        path = scope["path"]
+        if self._room.upstream[path].take():
+            place = Place(self._room.upstream[path])
+            await self._answer(place, self._room.seconds[path], scope, early.receive, send)
         else:
-            await self._shed("upstream", "Too many requests that may ask upstream are under way", scope, send)
+            told = "Too many requests that may ask upstream are under way (STRATA_MAX_UPSTREAM_REQUESTS)"
+            await self._shed("upstream", told, scope, send)
 
     async def _works(self, early: Early, scope: Scope, send: Send) -> None:
         places, limits = self._room.working, self._room.limits
@@ -138,10 +143,10 @@ class Gate:
         elif early.is_gone:
             await refuse(_overloaded("The caller went away before its turn"), scope, send)
         elif early.has_waited:
-            told = f"No turn has come in {limits.queue_seconds:g} seconds"
+            told = f"No turn has come in {limits.queue_seconds:g} seconds (STRATA_QUEUE_SECONDS)"
             await self._shed("queue_time", told, scope, send)
         else:
-            await self._shed("queue_full", "Too many requests wait for their turn", scope, send)
+            await self._shed("queue_full", "Too many requests wait for their turn (STRATA_MAX_QUEUE)", scope, send)
 
     async def _waited(self, places: Places, early: Early) -> bool:
         """Whether a place has come, in time and before the caller went away."""
@@ -178,21 +183,26 @@ class Gate:
 
 
 class Early:
-    """A request that waits: no more than the first message of it is taken, which is given again."""
+    """A request whose body is taken before it has its place, and given again."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
         self._taken: deque[Message] = deque()
         self.has_waited = self.is_gone = False
 
+    async def whole(self) -> None:
+        """Takes the whole body: who is slow to send it keeps no place from others."""
+        with phase("read"):
+            while True:
+                message = await self._receive()
+                self._taken.append(message)
+                if not message.get("more_body"):
+                    return
+
     async def gone(self) -> None:
-        """Returns once the caller has gone away, which shows only where the whole body has come."""
+        """Returns once the caller has gone away."""
         self.has_waited = True
-        message = await self._receive()
-        self._taken.append(message)
-        if message.get("more_body"):
-            await asyncio.Event().wait()
-        elif message["type"] != "http.disconnect":
+        if self._taken[-1]["type"] != "http.disconnect":
             self._taken.append(await self._receive())
         self.is_gone = True
 
@@ -273,7 +283,8 @@ class Answering:
 
     def _ring(self) -> None:
         self._late()
-        problem = TookTooLong(f"There was no answer in {self._seconds:g} seconds: ask again, or for less at once.")
+        told = f"There was no answer in {self._seconds:g} seconds (STRATA_REQUEST_SECONDS, twice, and some)"
+        problem = TookTooLong(f"{told}: ask again, or for less at once.")
         self._refusing = self._loop.create_task(refuse(problem, self._scope, self._send))
         self._alarm = self._loop.call_later(self._seconds, self._end)
 

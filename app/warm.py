@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf
 
@@ -21,6 +22,9 @@ ENTRY = 1024
 
 MOST_TAGS, LONGEST_TAGS = 16, 512
 """Sets of tags of which it is remembered whether the answer is among them, and the characters of one."""
+
+WAIT_SECONDS = 5.0
+"""How long one waits for what another brings: then, and where it brought nothing, everybody asks."""
 
 GLANCE_SECONDS = 1.0
 """How often a session that is fixed looks whether its folder is still there."""
@@ -163,18 +167,18 @@ class Warm:
         return given
 
     async def find_or_wait(self, key: bytes) -> Given | None:
-        """As `find`; while another request brings an answer anew that was held, waits for it. None: bring it."""
-        while True:
-            given = await self.find(key)
-            if given is not None:
-                return given
-            if key not in self._given:
-                return None
-            coming = self._coming.get(key)
-            if coming is None:
-                self._coming[key] = asyncio.Event()
-                return None
-            await coming.wait()
+        """As `find`; while another request brings an answer anew that was held, waits for it once. None: bring it."""
+        given = await self.find(key)
+        if given is not None or key not in self._given:
+            return given
+        coming = self._coming.get(key)
+        if coming is None:
+            self._coming[key] = asyncio.Event()
+            return None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(WAIT_SECONDS):
+                await coming.wait()
+        return await self.find(key)
 
     def gave(self) -> None:
         """Counts an answer that was given again."""

@@ -642,3 +642,20 @@ def test_nobody_is_waited_for_without_end_where_nothing_is_configured() -> None:
     with serve(app) as url, connected(url) as wire:
         wire.sendall(posted(BODY))
         assert wire.answer()[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/v1/context", "/v1/scan"])
+@pytest.mark.parametrize("pieces", [1, 2])
+def test_a_body_that_finds_no_room_is_told_so_however_it_comes(path: str, pieces: int) -> None:
+    with serving(bodies=3_000) as one, one.connected() as holding, one.connected() as late:
+        holding.sendall(head(path="/v1/scan", length=2_999) + b" " * 2_990)
+        wait_until(lambda: one.traffic.bodies.held == 2_990)
+        whole = head(path=path, length=len(BODY)) + BODY
+        middle = len(whole) - 10 if pieces == 2 else len(whole)
+        late.sendall(whole[:middle])
+        if pieces == 2:
+            late.sendall(whole[middle:])
+        status, headers, body = late.answer()
+        assert (status, headers["retry-after"]) == (503, "1")
+        assert "STRATA_MAX_BODIES_BYTES" in json.loads(body)["detail"]
+        assert one.sheds == ["bodies"]

@@ -252,7 +252,8 @@ class Connection(HttpToolsProtocol):
 
     def _cut_heavy(self) -> None:
         self._traffic.sheds("bodies")
-        self._cut(Overloaded("The bodies of requests under way leave no room for this one: ask again."))
+        told = "The bodies of requests under way leave no room for this one (STRATA_MAX_BODIES_BYTES)"
+        self._cut(Overloaded(f"{told}: ask again."))
 
     def _refuse(self, problem: Problem) -> None:
         """Of a request that the application has not seen."""

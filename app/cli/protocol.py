@@ -57,12 +57,11 @@ class WarmProtocol(Connection):
 
     def on_message_complete(self) -> None:
         if self._held is not None and self._front is not None:
-            self._coming, self._unheard = False, 0
             began = perf_counter()
             asked = self._asked(self._front, bytes(self._held))
             reply = self._front.at_once(asked, began) if asked else None
             if reply is not None:
-                self._held = None
+                self._held, self._coming, self._unheard = None, False, 0
                 if self._weighed:
                     self._weigh_nothing()
                 self._answer(reply)
@@ -104,7 +103,7 @@ class WarmProtocol(Connection):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._held is not None:
-            self._forget()
+            self._let_go()  # it is told that its caller has gone
         super().connection_lost(exc)
 
     def shutdown(self) -> None:

@@ -134,7 +134,13 @@ def _again(pair: _Pair, whole: int, lost: int) -> dict[str, int]:
 
 def _believed(pair: _Pair, read: int) -> int:
     """The longest entry that is no longer than what the API says it read."""
-    return max((end for end in pair.living if tokens_in(pair.after.segments[:end]) <= read), default=0)
+    ends, longest, seen, tokens = sorted(pair.living), 0, 0, 0
+    for end in ends:
+        tokens += tokens_in(pair.after.segments[seen:end])
+        if tokens > read:
+            break
+        longest = seen = end
+    return longest
 
 
 def _cause(pair: _Pair, difference: Difference | None) -> Cause | None:

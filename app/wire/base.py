@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Discriminator
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field
 
 
 class Strict(BaseModel):
     """Unknown fields are refused, so that a misspelt option is never silently ignored."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, ser_json_inf_nan="null")
+
+
+FIRST: Any = Field(fail_fast=True)
+"""Of what may hold very many: its first fault is told, so that no body is looked through for a million of them."""
 
 
 def alternative(**kinds: type) -> Discriminator:

@@ -10,13 +10,13 @@ from pydantic import Field, Tag
 
 from app.core import facts
 from app.core.providers import Provider
-from app.wire.base import Strict, alternative
+from app.wire.base import FIRST, Strict, alternative
 from app.wire.messages import Message, core_message
 from app.wire.requests import Server, SessionId, Tokens, given_parameters
 from app.wire.schema import Compaction, TokensAnswer, Warning_
 
 Text = Annotated[str, Tag("as:text")]
-Blocks = Annotated[list[dict[str, Any]], Tag("as:a_list_of_blocks")]
+Blocks = Annotated[list[dict[str, Any]], FIRST, Tag("as:a_list_of_blocks")]
 
 
 class TokensRequest(Strict):
@@ -26,9 +26,9 @@ class TokensRequest(Strict):
     """
 
     model: Annotated[str, Field(min_length=1, max_length=512)]
-    messages: list[Message] = []
+    messages: Annotated[list[Message], FIRST] = []
     system: Annotated[Text | Blocks, alternative(text=str, a_list_of_blocks=list)] | None = None
-    tools: list[dict[str, Any]] = []
+    tools: Annotated[list[dict[str, Any]], FIRST] = []
     thinking: dict[str, Any] | None = None
     output_config: dict[str, Any] | None = None
     tool_choice: dict[str, Any] | None = None
@@ -36,7 +36,7 @@ class TokensRequest(Strict):
     max_tokens: int | None = None
     metadata: dict[str, Any] | None = None
     service_tier: str | None = None
-    stop_sequences: list[str] | None = None
+    stop_sequences: Annotated[list[str], FIRST] | None = None
     stream: bool | None = None
     temperature: float | None = None
     top_k: int | None = None

@@ -13,7 +13,7 @@ from app.core.allowance import Limits
 from app.core.facts import Client, GitFacts, GitRoots, Platform
 from app.core.paths import Paths, paths_for
 from app.errors import TooLarge
-from app.wire.base import Strict
+from app.wire.base import FIRST, Strict
 from app.workspaces.inline import SHOWN_CHARACTERS, Binary, Folder, InlineFile, Link, Text
 from app.workspaces.opening import CommitSource, InlineSource, LocalSource, Source
 
@@ -125,7 +125,7 @@ class GitDescriptor(Strict):
     branch: Told | None = None
     default_branch: Told | None = None
     status: Told | None = None
-    log: Annotated[list[Told], Field(max_length=MOST_COMMITS)] = []
+    log: Annotated[list[Told], FIRST, Field(max_length=MOST_COMMITS)] = []
     user: Told | None = None
 
     def facts(self, paths: Paths) -> GitFacts:
@@ -164,8 +164,8 @@ class Workspace(Strict):
     platform: Platform | None = None
     shell: Told | None = None
     os_version: Told | None = None
-    additional_directories: Annotated[list[Place], Field(max_length=MOST_DIRECTORIES)] = []
-    files: dict[AbsolutePlace, FileContent] = {}
+    additional_directories: Annotated[list[Place], FIRST, Field(max_length=MOST_DIRECTORIES)] = []
+    files: Annotated[dict[AbsolutePlace, FileContent], FIRST] = {}
     git: GitDescriptor | None = None
     repository: AbsolutePlace | None = None
     ref: Path | None = None

@@ -12,7 +12,7 @@ from app.core.cache_report import Comparison
 from app.core.costs import Cost, Prices
 from app.core.facts import Usage as CoreUsage
 from app.core.models import ModelTable
-from app.wire.base import Strict
+from app.wire.base import FIRST, Strict
 from app.wire.messages import Usage
 from app.wire.schema import Cost as CostAnswer
 from app.wire.schema import FirstChange
@@ -26,9 +26,9 @@ class RawRequest(BaseModel):
     model_config = ConfigDict(strict=True, extra="allow", frozen=True)
 
     model: str
-    messages: list[dict[str, Any]]
+    messages: Annotated[list[dict[str, Any]], FIRST]
     system: str | list[dict[str, Any]] | None = None
-    tools: list[dict[str, Any]] | None = None
+    tools: Annotated[list[dict[str, Any]], FIRST] | None = None
 
 
 class SentRequest(Strict):
@@ -42,7 +42,7 @@ class SentRequest(Strict):
 class LintRequest(Strict):
     """Two or more requests in the order in which they were sent; one is looked through by itself."""
 
-    requests: Annotated[list[SentRequest], Field(min_length=1, max_length=MOST_REQUESTS)]
+    requests: Annotated[list[SentRequest], FIRST, Field(min_length=1, max_length=MOST_REQUESTS)]
 
 
 class ComparisonRow(Strict):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, Tag, field_validator
 
 from app.core import facts
-from app.wire.base import Strict, alternative
+from app.wire.base import FIRST, Strict, alternative
 
 MOST_TOKENS = 10**12
 """Of any figure of tokens that a caller tells."""
@@ -42,7 +42,7 @@ class Message(Strict):
 
     role: Literal["user", "assistant", "system"]
     content: Annotated[
-        Annotated[str, Tag("as:text")] | Annotated[list[dict[str, Any]], Tag("as:a_list_of_blocks")],
+        Annotated[str, Tag("as:text")] | Annotated[list[dict[str, Any]], FIRST, Tag("as:a_list_of_blocks")],
         alternative(text=str, a_list_of_blocks=list),
     ]
     id: str | None = None

@@ -15,10 +15,13 @@ from app.wire.base import Strict
 
 Model = TypeVar("Model", bound=Strict)
 
-MOST_VALUES = 500_000
+MOST_VALUES = 200_000
 """Texts, numbers, lists and objects of one body: each takes up to a kilobyte of memory, however short it is written."""
 
 _MOST_FAULTS = 50
+MOST_TOLD = 10_000
+"""Faults of a body that are looked at one by one."""
+
 _NO_NUMBERS = re.compile(rb"NaN|Infinity|[0-9][eE]\+?[0-9]{3}")
 
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
@@ -33,6 +36,8 @@ def parsed(model: type[Model], body: bytes) -> Model:
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
+        if error.error_count() > MOST_TOLD:
+            raise _too_many(error.error_count()) from None
         faults = error.errors(include_url=False, include_input=False)
     if faults[0]["type"] == "json_invalid":
         raise NotJson(f"{faults[0]['msg']}. Send one JSON object in UTF-8.")
@@ -42,6 +47,13 @@ def parsed(model: type[Model], body: bytes) -> Model:
     ]
     first = errors[0]
     raise InvalidRequest(f"{first['pointer'] or 'The body'}: {first['message']}", errors=errors)
+
+
+def _too_many(faults: int) -> InvalidRequest:
+    return InvalidRequest(
+        f"The body has {faults:,} faults, too many to name them: most are fields that do not exist. Compare it with "
+        "the contract at /openapi.json."
+    )
 
 
 def _marks(body: bytes, start: int, end: int) -> int:

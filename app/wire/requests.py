@@ -15,7 +15,7 @@ from app.core.allowance import Limits
 from app.core.remembered import LastRequest
 from app.core.tenants import name_in
 from app.encoding import KEPT_CODING, compressed, decompressed
-from app.wire.base import Strict
+from app.wire.base import FIRST, Strict
 from app.wire.descriptor import AbsolutePath, Path, Workspace
 from app.wire.messages import Message, core_message
 from app.wire.parsing import parsed
@@ -96,7 +96,7 @@ class Memory(Strict):
     from_additional_directories: bool = False
     allow_external_includes: bool = False
     include_boundary: Literal["repository", "cwd"] = "repository"
-    exclude: Annotated[list[Exclude], Field(max_length=MOST_EXCLUDES)] = []
+    exclude: Annotated[list[Exclude], FIRST, Field(max_length=MOST_EXCLUDES)] = []
     walk_stop: AbsolutePath | None = None
     auto_memory: bool = True
     auto_memory_dir: AbsolutePath | None = None
@@ -140,10 +140,10 @@ class ContextRequest(Strict):
     region: Annotated[str, Field(max_length=64)] | None = None
     session_id: SessionId | None = None
     date: Date | None = None
-    tools: list[dict[str, Any]] = []
-    mcp_servers: Annotated[list[McpServer], Field(max_length=MOST_SERVERS)] = []
-    messages: list[Message] = []
-    touched: Annotated[list[Touch], Field(max_length=MOST_TOUCHED)] = []
+    tools: Annotated[list[dict[str, Any]], FIRST] = []
+    mcp_servers: Annotated[list[McpServer], FIRST, Field(max_length=MOST_SERVERS)] = []
+    messages: Annotated[list[Message], FIRST] = []
+    touched: Annotated[list[Touch], FIRST, Field(max_length=MOST_TOUCHED)] = []
     system_prompt: SystemPrompt = SystemPrompt()
     settings: Settings = Settings()
     setting_sources: SettingSources = ["user", "project", "local"]

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from app.core import facts
-from app.wire.base import Strict
+from app.wire.base import FIRST, Strict
 from app.wire.descriptor import Workspace
 from app.wire.requests import (
     MOST_TOUCHED,
@@ -27,7 +27,7 @@ class AttachmentsRequest(Strict):
     """What the model touched. With a session, each attachment is given once; the caller puts it into the messages."""
 
     workspace: Workspace
-    touched: Annotated[list[Touch], Field(max_length=MOST_TOUCHED)]
+    touched: Annotated[list[Touch], FIRST, Field(max_length=MOST_TOUCHED)]
     session_id: SessionId | None = None
     setting_sources: SettingSources = ["user", "project", "local"]
     memory: Memory = Memory()

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from app.errors import InvalidRequest, NotJson, TooLarge
-from app.wire.parsing import MOST_VALUES, parsed
+from app.wire.parsing import MOST_TOLD, MOST_VALUES, parsed
+from app.wire.requests import ContextRequest
 from app.wire.scans import ScanRequest
 
 
@@ -39,3 +40,26 @@ def test_values_behind_many_texts_count() -> None:
 def test_a_text_without_an_end_is_no_json() -> None:
     with pytest.raises(NotJson):
         parsed(ScanRequest, body('"' + "a" * MOST_VALUES))
+
+
+FAULTY = {
+    "files": '{"model": "s", "workspace": {"source": "inline", "cwd": "/p", "files": {%s}}}',
+    "messages": '{"model": "s", "workspace": {"source": "inline", "cwd": "/p"}, "messages": [%s]}',
+    "content": '{"model": "s", "workspace": {"source": "inline"}, "messages": [{"role": "user", "content": [%s]}]}',
+    "tools": '{"model": "s", "workspace": {"source": "inline"}, "tools": [%s]}',
+}
+
+
+@pytest.mark.parametrize("name", FAULTY)
+def test_of_very_many_faults_the_first_is_told(name: str) -> None:
+    faults = (f'"k{number}": 1' if name == "files" else str(number) for number in range(50_000))
+    with pytest.raises(InvalidRequest) as raised:
+        parsed(ContextRequest, (FAULTY[name] % ",".join(faults)).encode())
+    assert 1 <= len(raised.value.errors) <= 3
+
+
+def test_very_many_fields_that_do_not_exist_are_counted_and_not_named() -> None:
+    fields = ",".join(f'"k{number}": 1' for number in range(MOST_TOLD + 1))
+    with pytest.raises(InvalidRequest, match="faults, too many to name them") as raised:
+        parsed(ContextRequest, f'{{"model": "s", {fields}}}'.encode())
+    assert raised.value.errors == []
