@@ -40,7 +40,7 @@ from app.errors import (
 from app.metrics import Metrics
 from app.presence import CallerGoneError
 from app.scanning import Scans
-from app.telemetry import note_fault
+from app.telemetry import note_fault, note_problem
 from app.tokens import Tokens
 from app.warm import Warm
 from app.wire import schema
@@ -219,6 +219,7 @@ async def answer_unexpected(request: Request, error: Exception) -> Response:
 async def _answer_problem(request: Request, error: Exception) -> Response:
     refused = request.scope.get("state", {}).get(REFUSED)
     problem = error if isinstance(error, Problem) else refused or _as_problem(error)
+    note_problem(request.scope, problem)
     return _problem_response(request, problem, getattr(error, "headers", None))
 
 

@@ -99,7 +99,7 @@ def _redis_store() -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "redis":
             raise
-        raise CannotStartError("STRATA_REDIS_URL needs a package more: pip install 'strata[redis]'") from error
+        raise CannotStartError("STRATA_REDIS_URL needs a package more: pip install '.[redis]'") from error
 
 
 def fence_around(settings: Settings, roots: Iterable[str]) -> Fence:
@@ -150,7 +150,7 @@ def spans_of(settings: Settings, log: Log) -> Spans | None:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in {"opentelemetry", "requests"}:
             raise
-        raise CannotStartError("STRATA_TRACES_URL needs a package more: pip install 'strata[otel]'") from error
+        raise CannotStartError("STRATA_TRACES_URL needs a package more: pip install '.[otel]'") from error
 
 
 def gate_limits(settings: Settings) -> GateLimits:

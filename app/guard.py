@@ -82,7 +82,7 @@ class Admission:
         weighed = dict(headers)
         caller = ANYONE if is_open or not ring.asks else ring.caller(_key_in(weighed))
         if caller is None:
-            return KeyMissing("Send a key as x-api-key or as Authorization: Bearer.")
+            return KeyMissing("Send a key of this service as x-api-key or as Authorization: Bearer.")
         length = weighed.get(b"content-length", b"0")
         too_large = length.isdigit() and (len(length) > MOST_DIGITS or int(length) > self.most_bytes(caller))
         return self.too_large(caller) if too_large else caller

@@ -119,10 +119,12 @@ class Hub:
     def _admit(self, session: str) -> None:
         followed = self._followed.get(session)
         if followed is not None and len(followed.listeners) >= self._room.most_of_one:
+            self.metrics.shed("listeners")
             raise TooManyListeners(
                 f"{self._room.most_of_one} listen to this session already (STRATA_MAX_SESSION_LISTENERS): close one."
             )
         if self.listeners >= self._room.most:
+            self.metrics.shed("listeners")
             raise TooManyListeners(f"{self._room.most} listen here already (STRATA_MAX_LISTENERS): come back later.")
 
     def _rest(self, followed: Followed) -> None:

@@ -12,6 +12,7 @@ from app.wire.problems import MEDIA_TYPE, problem_bytes
 
 async def refuse(problem: Problem, scope: Scope, send: Send, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
     """Answers with ``problem``, with its own headers and ``headers``."""
+    scope.setdefault("state", {}).setdefault("fault", {"problem": problem.type})
     body = problem_bytes(problem, scope.get("state", {}).get("request_id"))
     own = ((name.encode(), value.encode()) for name, value in problem.headers.items())
     start = [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", b"%d" % len(body)), *own, *headers]

@@ -11,7 +11,7 @@ import tomllib
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import (
@@ -27,6 +27,7 @@ from app.core.facts import Platform
 from app.core.keys import hashed
 from app.data.tables import load_models
 from app.origins import written
+from app.redis_address import is_redis_address
 
 CONFIG = "STRATA_CONFIG"
 DAY = 24 * 3600
@@ -38,14 +39,7 @@ LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+(?:/[\x21-\x7e]*)?")
 _EXPONENT = re.compile(r"[0-9]+(?:\.[0-9]+)?[eE]\+?[0-9]{1,2}")
 
-_PRINTABLE = re.compile(r"[\x21-\x7e]+")
-_DATABASE = re.compile(r"/?|/[0-9]{1,9}")
-_REDIS_OPTIONS = {
-    "redis": frozenset({"db"}),
-    "rediss": frozenset({"db", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_cert_reqs", "ssl_check_hostname"}),
-    "unix": frozenset({"db", "password"}),
-}
-
+_HOST_NAME = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:]+")
 _PLATFORMS: dict[str, Platform] = {"darwin": "macos", "win32": "windows"}
 
 
@@ -161,6 +155,13 @@ class Settings(BaseSettings):
     def _are_not_kept(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(hashed(key) for key in value))
 
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _are_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(_HOST_NAME.fullmatch(name) for name in value):
+            raise ValueError("write names such as strata.example, without a port; * is not taken")
+        return value
+
     @field_validator("allowed_origins")
     @classmethod
     def _are_origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
@@ -190,7 +191,7 @@ class Settings(BaseSettings):
     def _is_a_redis(cls, value: str | None) -> str | None:
         if not value or not value.strip():
             return None
-        if not _is_redis_address(value.strip()):
+        if not is_redis_address(value.strip()):
             raise ValueError(
                 "write redis://HOST:6379/0, rediss:// for TLS, or unix:///PATH; in a name or password write other "
                 "characters than letters and digits as %XX"
@@ -265,22 +266,6 @@ class Settings(BaseSettings):
         file = os.environ.get(CONFIG)
         written = (InitSettingsSource(settings_cls, _written_in(file)),) if file else ()
         return (init_settings, env_settings, *written)
-
-
-def _is_redis_address(value: str) -> bool:
-    """Whether it says where a Redis is, with no options but those that are for an address to say."""
-    try:
-        parts = urlsplit(value)
-        options = parse_qs(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
-        port = parts.port
-    except ValueError:
-        return False
-    known = parts.scheme in _REDIS_OPTIONS and options.keys() <= _REDIS_OPTIONS[parts.scheme]
-    numbered = all(one.isascii() and one.isdigit() for one in options.get("db", ()))
-    plain = _PRINTABLE.fullmatch(value) and "#" not in value and known and numbered
-    if parts.scheme == "unix":
-        return bool(plain and len(parts.path) > 1 and parts.hostname is None)
-    return bool(plain and parts.hostname and port != 0 and _DATABASE.fullmatch(parts.path))
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.callers import caller_of
+from app.errors import Problem
 from app.log import Log
 from app.origins import Origins
 from app.phases import Phase, Phases, Timeline, run_with, run_without, timeline_of
@@ -26,6 +28,10 @@ NOSNIFF = (b"x-content-type-options", b"nosniff")
 _LINES_OF_A_FAULT = 6
 _ACCEPTABLE = re.compile(rb"[A-Za-z0-9._-]{1,128}")
 _BYTES_OF_A_PROCESS = 10
+
+
+FAULT = "fault"
+"""Where what a line says of a failure stands, in the scope's state."""
 
 
 class Telling:
@@ -62,9 +68,13 @@ class Telling:
         answered: float,
         timeline: Timeline | None = None,
         parent: bytes | None = None,
+        key: str = "",
         **fault: Any,
     ) -> None:
-        """``answered`` is when the answer began, 0: it did not. ``parent`` is the caller's span, as it named it."""
+        """``answered`` is when the answer began, 0: it did not. ``parent`` is the caller's span, as it named it.
+
+        ``key`` is the name of the caller's.
+        """
         ended = time.perf_counter()
         seconds = (answered or ended) - began
         self._metrics.request(route, method, status, seconds)
@@ -79,9 +89,11 @@ class Telling:
             milliseconds = round(1000 * (ended - began), 2)
             if not more and route is not None and method in METHODS:
                 fields = f'"id":"{name}","method":"{method}","route":"{route}","status":{status}'
-                self._log.plain("info", "request", f'{fields},"milliseconds":{milliseconds}')
+                named = f',"key":"{key}"' if key else ""
+                self._log.plain("info", "request", f'{fields}{named},"milliseconds":{milliseconds}')
             else:
                 told = {"id": name, "method": _known(method), "route": route, "status": status}
+                told |= {"key": key} if key else {}
                 self._log.line("info", "request", {**told, "milliseconds": milliseconds, **more})
 
 
@@ -128,7 +140,8 @@ class Telemetry:
                 answered=answered,
                 timeline=timeline,
                 parent=parent_given(scope["headers"]),
-                **scope["state"].get("fault", {}),
+                key=caller_of(scope).name,
+                **scope["state"].get(FAULT, {}),
             )
 
     def _own_headers(self, name: str, given: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
@@ -136,9 +149,14 @@ class Telemetry:
         return [(b"x-request-id", name.encode()), NOSNIFF, *shared]
 
 
+def note_problem(scope: Scope, problem: Problem) -> None:
+    """Keeps for the log line why the request was refused: the type of its problem."""
+    scope.setdefault("state", {}).setdefault(FAULT, {"problem": problem.type})
+
+
 def note_fault(scope: Scope, error: Exception) -> None:
     """Keeps for the log line what kind of error it was and the last lines of code it came through."""
-    scope.setdefault("state", {})["fault"] = fault_of(error)
+    scope.setdefault("state", {})[FAULT] = fault_of(error)
 
 
 def fault_of(error: BaseException) -> dict[str, Any]:

@@ -211,9 +211,9 @@ class WarmLayer:
 
     def _tell(self, name: str, asked: Asked, status: int, began: float, answered: float) -> None:
         self.warm.gave()
-        method, parent = asked.method, parent_given(asked.own)
+        method, parent, key = asked.method, parent_given(asked.own), asked.head.caller.name
         route = POST_PATH if method == "POST" else POLL_PATH
-        self.telling.tell(name, method, route, status=status, began=began, answered=answered, parent=parent)
+        self.telling.tell(name, method, route, status=status, began=began, answered=answered, parent=parent, key=key)
 
     def _head(self, path: str, headers: Headers, client: str | None) -> Head | None:
         """None: the caller is not answered here."""

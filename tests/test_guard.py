@@ -181,7 +181,7 @@ def test_a_key_opens(headers: Any, locked: httpx.Client) -> None:
 def test_anything_else_does_not(headers: dict[str, str], locked: httpx.Client) -> None:
     raw = [(name, value.encode()) for name, value in headers.items()]
     problem = refused(locked.get("/v1/models", headers=raw), 401, "key-missing")
-    assert problem["detail"] == "Send a key as x-api-key or as Authorization: Bearer."
+    assert problem["detail"] == "Send a key of this service as x-api-key or as Authorization: Bearer."
 
 
 def test_a_body_is_not_read_before_the_key(locked: httpx.Client) -> None:

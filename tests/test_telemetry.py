@@ -47,10 +47,26 @@ def test_every_request_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         ("three", "GET", None, 404),
         ("four", "GET", None, 421),
     ]
+    assert [line.get("problem") for line in lines] == [None, None, "not-found", "host-refused"]
     for line in lines:
-        assert set(line) == {"id", "method", "route", "status", "milliseconds", "event", "level", "timestamp"}
+        why = {"problem"} if line["status"] != 200 else set()
+        assert set(line) == {"id", "method", "route", "status", "milliseconds", "event", "level", "timestamp"} | why
         assert (line["event"], line["level"]) == ("request", "info")
         assert line["milliseconds"] >= 0
+
+
+def test_a_line_says_whose_key_it_was(capsys: pytest.CaptureFixture[str]) -> None:
+    with (
+        serve(create_app(Settings(roots=(), api_keys=("a-secret",)))) as address,
+        httpx.Client(base_url=address, trust_env=False, headers={"x-api-key": "a-secret"}) as client,
+    ):
+        for _ in range(3):  # from the second on it is given again
+            client.post("/v1/context", json=inline())
+        client.post("/v1/context", content=b"x")
+    lines = logged(capsys)
+    assert len({line["key"] for line in lines}) == 1
+    assert re.fullmatch(r"key-[0-9a-f]{16}", lines[0]["key"])
+    assert "a-secret" not in json.dumps(lines)
 
 
 def test_a_level_above_information_logs_no_requests(capsys: pytest.CaptureFixture[str]) -> None:

@@ -331,4 +331,4 @@ def test_without_the_extra_the_service_says_what_to_install(tmp_path: Path) -> N
     (missing / "__init__.py").write_text("raise ModuleNotFoundError(name='opentelemetry.sdk')")
     path = f"{tmp_path}{os.pathsep}{ROOT}"
     done = strata(tmp_path, "serve", "--port", "0", STRATA_TRACES_URL="http://127.0.0.1:1/v1/traces", PYTHONPATH=path)
-    failed(done, 1, "strata: STRATA_TRACES_URL needs a package more: pip install 'strata[otel]'")
+    failed(done, 1, "strata: STRATA_TRACES_URL needs a package more: pip install '.[otel]'")

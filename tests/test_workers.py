@@ -221,8 +221,8 @@ def test_a_package_that_is_missing_is_told_once_before_anything_is_announced(
     path = f"{tmp_path}{os.pathsep}{ROOT}"
     flags = ("--port", "0", "--workers", workers)
     done = strata(home, "serve", *flags, STRATA_REDIS_URL="redis://127.0.0.1:1", PYTHONPATH=path)
-    failed(done, 1, "strata: STRATA_REDIS_URL needs a package more: pip install 'strata[redis]'")
-    assert done.stderr.count(b"strata[redis]") == 1
+    failed(done, 1, "strata: STRATA_REDIS_URL needs a package more: pip install '.[redis]'")
+    assert done.stderr.count(b".[redis]") == 1
     assert b"Ctrl-C" not in done.stderr
 
 

@@ -69,7 +69,7 @@ def test_a_pointer_leads_to_what_is_wrong(place: tuple[str | int, ...], wrong: A
 
 
 def test_a_list_of_faults_ends_somewhere() -> None:
-    assert len(pointers(inline(tools=[1] * 200))) == 50
+    assert len(pointers(inline() | {f"field{number}": 1 for number in range(200)})) == 50
 
 
 def outcome(body: Any) -> Ask | Problem:

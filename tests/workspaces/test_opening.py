@@ -53,7 +53,7 @@ def test_a_local_folder_must_exist_inside_the_fence(project: Path, ground: Groun
                 open_workspace(LocalSource(cwd, files), ground)
             assert caught.value.detail == (
                 f"There is no folder {cwd} that this service may read. "
-                "Give a folder inside the service's roots (STRATA_ROOTS) as cwd."
+                "Give a folder inside the roots that it has for you (STRATA_ROOTS, or roots of your key) as cwd."
             )
 
 
