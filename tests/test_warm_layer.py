@@ -277,6 +277,26 @@ def test_one_brings_it_anew_for_all_who_wait_and_another_when_it_fails(fails: in
     on(Ground(), work)
 
 
+def test_when_nothing_was_brought_all_who_waited_ask_at_once() -> None:
+    """One after another they would wait longer than anybody is waited for, in front of every limit."""
+
+    async def work(ground: Ground) -> None:
+        await ground.ask(b"one")
+        ground.now, ground.gate, ground.fails = 600, asyncio.Event(), 1
+        waiting = [asyncio.create_task(ground.ask(b"one")) for _ in range(4)]
+        await asyncio.sleep(0)
+        ground.gate.set()
+        ground.gate = asyncio.Event()
+        async with asyncio.timeout(60):
+            while len(ground.reached) < 5:  # noqa: ASYNC110 - what it waits for has no event
+                await asyncio.sleep(0)
+        ground.gate.set()
+        ended = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [type(one) for one in ended].count(LookupError) == 1
+
+    on(Ground(), work)
+
+
 def test_a_body_that_was_not_sent_to_its_end_is_the_applications() -> None:
     async def work(ground: Ground) -> None:
         ground.fails = 1

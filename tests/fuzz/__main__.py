@@ -21,7 +21,7 @@ LONGEST = 2048
 SHORTER = {"globs": 256, "braces": 256, "markdown": 1024}
 SLOWEST_SECONDS = 20
 MEBIBYTES = 1500
-MISSING = "atheris is not installed: pip install 'strata[fuzz]', or -r tests/requirements.lock."
+MISSING = "atheris is not installed: pip install '.[fuzz]'."
 
 
 def main() -> int:

@@ -125,7 +125,7 @@ def test_without_the_package_the_service_says_how_to_get_it(monkeypatch: pytest.
     for name in ("app.stores.redis", "app.stores.hashes"):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "redis", None)
-    with pytest.raises(CannotStartError, match=r"pip install 'strata\[redis\]'"):
+    with pytest.raises(CannotStartError, match=r"pip install '\.\[redis\]'"):
         store_of(Settings(redis_url="redis://localhost", roots=()))
 
 
