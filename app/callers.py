@@ -163,6 +163,8 @@ class Keys:
         self._seen = self._read = self._stamp()
         self._ring = self._read_ring()
         self.failures = 0
+        if self._ring.asks and not self._ring.callers:
+            tell("warning", "no_keys", {"message": "The file of keys lists none: nobody is let in."})
 
     @property
     def ring(self) -> Keyring:

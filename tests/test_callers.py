@@ -153,6 +153,7 @@ def test_a_file_without_keys_lets_nobody_in(file: Path) -> None:
     scene = Scene(file)
     assert scene.keys.ring.asks
     assert scene.caller("") is None
+    assert [event for _, event, _ in scene.told] == ["no_keys"]
 
 
 def test_keys_of_the_settings_are_tenants_of_their_own() -> None:
