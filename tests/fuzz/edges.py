@@ -96,7 +96,7 @@ def _is_own_page(page: bytes) -> bool:
 
 @cache
 def _admission() -> Admission:
-    keys = Keys((), None, Fence.of, clock=float, tell=lambda *_: None)
+    keys = Keys((), None, Fence.of, lambda *_: None)
     return Admission(
         hosts=("strata.example",),
         keys=keys,
