@@ -45,8 +45,11 @@ from app.workspaces.containment import Proven
 from app.workspaces.disk import Disk
 from app.workspaces.fence import Fence
 from app.workspaces.footprints import Footprints
+from app.workspaces.landlock import confinement_of
 from app.workspaces.opening import Ground
 from app.workspaces.program import GitProgram
+
+GIT = "git"
 
 MARGIN_SECONDS = 5.0
 """What an answer may take beside what has a limit of its own."""
@@ -194,6 +197,12 @@ def watched(metrics: Metrics, contexts: Contexts, room: Room, traffic: Traffic, 
     )
 
 
+def git_program(settings: Settings) -> GitProgram:
+    """git, kept by the system itself from files outside where that is offered (Linux from 5.13 on)."""
+    seconds = settings.git_timeout_seconds
+    return GitProgram(timeout_seconds=seconds, proven=Proven(), confinement=confinement_of(GIT))
+
+
 def build_contexts(settings: Settings) -> Contexts:
     """What answers requests, for the server and for the command line."""
     fence = fence_around(settings, map(str, settings.roots))
@@ -202,7 +211,7 @@ def build_contexts(settings: Settings) -> Contexts:
     return Contexts(
         ground=Ground(
             fence=fence,
-            program=GitProgram(timeout_seconds=settings.git_timeout_seconds, proven=Proven()),
+            program=git_program(settings),
             max_file_bytes=settings.max_file_bytes,
             disk=disk,
         ),

@@ -26,8 +26,13 @@ def carried(workspace: Workspace, git_dir: str, config: str, toplevel: str, cwd:
 
     The index is read only where one claims more.
     """
-    claiming = [path for path in local_settings(workspace, toplevel, cwd) if _claims_more(workspace, path)]
-    return tuple(path for path in claiming if is_tracked(workspace, git_dir, config, toplevel, path))
+    claims = claiming(workspace, toplevel, cwd)
+    return tuple(path for path in claims if is_tracked(workspace, git_dir, config, toplevel, path))
+
+
+def claiming(workspace: Workspace, toplevel: str, cwd: str) -> tuple[str, ...]:
+    """Local settings files that claim more than a project's, whoever wrote them."""
+    return tuple(path for path in local_settings(workspace, toplevel, cwd) if _claims_more(workspace, path))
 
 
 def _claims_more(workspace: Workspace, path: str) -> bool:

@@ -7,14 +7,12 @@ import re
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
 
 from cachetools import LRUCache
 
 from app.core.facts import Kind
+from app.workspaces.listing import Listing, listed, opened_folder
 from app.workspaces.repository import Branches, Repository, branches_of, config_text, place_named
 from app.workspaces.resolving import child, is_text
 from app.workspaces.socket import Workspace
@@ -22,24 +20,13 @@ from app.workspaces.standing import Stamp, Standing, Watch, stamp_of
 
 _BORROWING_DEPTH = 5  # as git has it
 _ENTRIES_LIMIT = 300_000
-_SHARED_INDEX = "sharedindex."
+SHARED_INDEX = "sharedindex."
 _SHARED_INDEXES_LIMIT = 64
 _REFS = "refs/"
 _OWN_FILES = ("info/sparse-checkout",)
 _COMMON_FILES = ("packed-refs", "shallow", "info/exclude", "info/attributes", "info/grafts")
-_LISTS_WHAT_IS_OPEN = os.scandir in os.supports_fd
-_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _NANOSECONDS = 1_000_000_000
 _LEADS_ELSEWHERE = re.compile(rb"[/\\\0]")
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """What a folder holds: how many entries, and the names of the links and folders among them."""
-
-    entries: int = 0
-    links: tuple[str, ...] = ()
-    folders: tuple[str, ...] = ()
 
 
 class Proven:
@@ -73,8 +60,10 @@ class Shown:
     """A repository's parts by their real paths, as ``workspace`` saw them.
 
     ``head``: what HEAD says. ``config``: the configuration's text. ``index`` is None when there is none. ``linked``:
-    further parts, each with its name inside a git folder. ``branches`` is None when only git can tell them.
-    ``standing``: what must not have moved for an answer of git to be one about these parts.
+    further parts, each with its name inside a git folder. ``shared``: the same of indexes that ``index`` may go on in.
+    ``reached``: the folders and files that git may read of them. ``branches`` is None when only git can tell them.
+    ``standing``: what must not have moved for an answer of git to be
+    one about these parts.
     """
 
     workspace: Workspace = field(repr=False, compare=False)
@@ -85,6 +74,8 @@ class Shown:
     config: str = field(repr=False)
     index: str | None
     linked: tuple[tuple[str, str], ...] = ()
+    shared: tuple[tuple[str, str], ...] = ()
+    reached: tuple[str, ...] = field(default=(), repr=False)
     branches: Branches | None = None
     standing: Standing = field(default_factory=Standing, repr=False, compare=False)
 
@@ -94,7 +85,7 @@ def shown(workspace: Workspace, repository: Repository, proven: Proven | None = 
 
     Folders that ``proven`` knows are not listed again.
     """
-    return _Search(workspace, repository, proven).shown()
+    return _Search(workspace, repository, proven).shown() if repository.is_followed else None
 
 
 class _Search:
@@ -105,6 +96,7 @@ class _Search:
         self._repository = repository
         self._proven = proven
         self._watch = Watch()
+        self._reached: dict[str, None] = {}
         self._temporary = os.path.realpath(tempfile.gettempdir())
 
     def shown(self) -> Shown | None:
@@ -127,8 +119,12 @@ class _Search:
         known_index = index.real if index.kind is Kind.FILE else None
         for real in (objects.real, refs.real, known_index, *(real for _, real in linked)):
             self._note_way_to(real)
+        self._reached |= dict.fromkeys((refs.real, *(real for _, real in linked)))
+        shared = tuple(part for part in linked if part[0].startswith(SHARED_INDEX))
+        linked = tuple(part for part in linked if part not in shared)
         return Shown(
-            *(workspace, self._repository, objects.real, refs.real, head, config, known_index, linked),
+            *(workspace, self._repository, objects.real, refs.real, head, config, known_index, linked, shared),
+            reached=tuple(self._reached),
             branches=branches_of(workspace, common_dir, head, config),
             standing=self._watch.standing(),
         )
@@ -136,7 +132,7 @@ class _Search:
     def _linked(self) -> tuple[tuple[str, str], ...] | None:
         workspace, repository = self._workspace, self._repository
         paths = workspace.paths
-        indexes = [name for name in workspace.names(repository.git_dir) if name.startswith(_SHARED_INDEX)]
+        indexes = [name for name in workspace.names(repository.git_dir) if name.startswith(SHARED_INDEX)]
         if len(indexes) > _SHARED_INDEXES_LIMIT:
             return None
         wanted = (
@@ -157,12 +153,15 @@ class _Search:
         """Whether the tables of names that git is to read there are those of the folder itself."""
         tables = self._workspace.paths.join(reftable, "tables.list")
         self._watch.note(tables)
-        content = self._workspace.read(tables)
-        return content.problem == "missing" if content.data is None else not _LEADS_ELSEWHERE.search(content.data)
+        if self._workspace.look(tables).kind is Kind.MISSING:
+            return True
+        data = self._workspace.read(tables).data
+        return data is not None and not _LEADS_ELSEWHERE.search(data)
 
     def _lends_from_inside(self, objects: str, depth: int = _BORROWING_DEPTH) -> bool:
         """Whether a store of objects, and each that it borrows from, stays inside."""
         workspace = self._workspace
+        self._reached[objects] = None
         lenders = workspace.look(workspace.paths.join(objects, "info", "alternates"))
         if not self._stays(objects):
             return False
@@ -201,6 +200,7 @@ class _Search:
             if node.kind not in (Kind.DIRECTORY, Kind.FILE):
                 return None
             self._note_above(node.real)
+            self._reached[node.real] = None
             if node.kind is Kind.DIRECTORY:
                 found.append(node.real)
         return found
@@ -260,9 +260,9 @@ def _lender(workspace: Workspace, objects: str, line: bytes) -> str | None:
 
 def _listed(folder: str, stamp: Stamp, most: int, proven: Proven | None) -> Listing:
     """Raises OSError, also where ``folder`` is another one than that of ``stamp`` by now."""
-    with _opened(folder) as opened:
+    with opened_folder(folder) as opened:
         now = time.time_ns()
-        listing = _entries(opened, most)
+        listing = listed(opened, most)
         if isinstance(opened, str):
             return listing
         if stamp_of(os.fstat(opened)) != stamp:
@@ -270,32 +270,6 @@ def _listed(folder: str, stamp: Stamp, most: int, proven: Proven | None) -> List
         if proven is not None and listing.entries <= most:
             proven.keep(stamp, listing, now)
         return listing
-
-
-@contextmanager
-def _opened(folder: str) -> Iterator[int | str]:
-    """The folder itself, so that no other can take its place meanwhile; its path where the system cannot list that."""
-    if not _LISTS_WHAT_IS_OPEN:
-        yield folder
-        return
-    opened = os.open(folder, _FOLDER)
-    try:
-        yield opened
-    finally:
-        os.close(opened)
-
-
-def _entries(folder: int | str, most: int) -> Listing:
-    count, links, folders = 0, [], []
-    with os.scandir(folder) as entries:
-        for count, entry in enumerate(islice(entries, most + 1), 1):  # noqa: B007 - how many there were
-            if entry.is_file(follow_symlinks=False):
-                continue
-            if entry.is_symlink():
-                links.append(entry.name)
-            elif entry.is_dir(follow_symlinks=False):
-                folders.append(entry.name)
-    return Listing(count, tuple(links), tuple(folders))
 
 
 def _weight(listing: Listing) -> int:

@@ -51,6 +51,7 @@ class Held:
 class GitFolder:
     """``path`` is private to this service. ``toplevel`` is None when the repository is read without a checkout.
 
+    ``index``: where git looks for one; there is none yet. ``beside``: what git reads elsewhere than in ``held``.
     ``user_config``: a file with the repository's words on its user, for git to look the name up in; None without any.
     """
 
@@ -60,6 +61,7 @@ class GitFolder:
     toplevel: str | None
     user_config: str | None
     held: Held = field(default_factory=Held)
+    beside: tuple[str, ...] = ()
 
     @property
     def start(self) -> str:
@@ -98,9 +100,9 @@ def _filled(folder: Path, shown: Shown, held: Held) -> GitFolder:
     for name, real in (("refs", shown.refs), *shown.linked):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).symlink_to(held.path(real))
-    index = held.path(shown.index) if shown.index else str(folder / "index")
     user_config = str(folder / _USER) if user else None
-    return GitFolder(str(folder), held.path(shown.objects), index, toplevel, user_config, held)
+    beside = tuple(real for real in shown.reached if held.path(real) == real)
+    return GitFolder(str(folder), held.path(shown.objects), str(folder / "index"), toplevel, user_config, held, beside)
 
 
 def _toplevel(shown: Shown) -> str | None:

@@ -100,7 +100,7 @@ def _open_local(source: LocalSource, ground: Ground) -> Opened:
         if workspace.look(source.cwd).kind is not Kind.DIRECTORY:
             raise WorkspaceNotFound(
                 f"There is no folder {source.cwd} that this service may read. "
-                "Give a folder inside the service's roots (STRATA_ROOTS) as cwd."
+                "Give a folder inside the roots that it has for you (STRATA_ROOTS, or roots of your key) as cwd."
             )
         opened = _overlaid(workspace, source.files, source.cwd, ground)
         on_failure.pop_all()

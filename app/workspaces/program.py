@@ -20,7 +20,9 @@ from app.workspaces.configuration import NO, settings_in
 from app.workspaces.containment import Proven, Shown
 from app.workspaces.fence import SERVER_PATHS
 from app.workspaces.git_folder import GitFolder, git_folder
+from app.workspaces.landlock import Confinement
 from app.workspaces.nested import Nested
+from app.workspaces.private_index import copied_index
 from app.workspaces.repository import BRANCHES, REMOTE_BRANCHES, REMOTE_HEAD, USUAL_BRANCHES, Branches
 from app.workspaces.status import changes_in, written
 from app.workspaces.surroundings import environment
@@ -63,6 +65,7 @@ def _never() -> None:
 class GitProgram:
     """``executable`` is looked for in PATH. One deadline holds for all queries of a snapshot together.
 
+    ``confinement``: what keeps it from files outside whatever it is made to ask for; None where nothing but care does.
     ``proven``: the folders that need not be looked through again before git sees them.
     """
 
@@ -70,6 +73,11 @@ class GitProgram:
     timeout_seconds: float = 5.0
     output_limit_bytes: int = 65_536
     proven: Proven | None = field(default=None, compare=False)
+    confinement: Confinement | None = None
+
+    @property
+    def confined(self) -> bool:
+        return self.confinement is not None
 
     def snapshot(self, shown: Shown, cwd: str) -> GitFacts:
         """What git says of the checkout at ``cwd``; a field is None when git gave no answer to it in time."""
@@ -112,7 +120,7 @@ class GitProgram:
             yield lambda: nothing
             return
         with closing(folder):
-            queries = _queries(folder, shown.branches)
+            queries = _queries(folder, shown)
             running: list[subprocess.Popen[bytes]] = []
             try:
                 running = self._start_all(folder, tuple(queries.values()))
@@ -152,7 +160,8 @@ class GitProgram:
     def start(self, folder: GitFolder, query: Query, *, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
         """One git process, its standard output a pipe. Raises GitUnavailable when it cannot be started."""
         command = [self.executable, "--no-pager", *query]
-        try:
+
+        def begun() -> subprocess.Popen[bytes]:
             return subprocess.Popen(
                 command,
                 bufsize=0,
@@ -164,6 +173,11 @@ class GitProgram:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
+
+        try:
+            if self.confinement is None:
+                return begun()
+            return self.confinement.started(begun, folder.held.descriptors, folder.beside, folder.path)
         except OSError as error:
             raise GitUnavailable("The git program cannot be started here. Install git 2.36 or later.") from error
 
@@ -195,9 +209,11 @@ class GitProgram:
         return running
 
 
-def _queries(folder: GitFolder, branches: Branches | None) -> dict[str, Query]:
-    status = {} if folder.toplevel is None else {"status": STATUS}
-    return {"log": log_of("HEAD"), **status, **user_of(folder), **(NAMES if branches is None else {})}
+def _queries(folder: GitFolder, shown: Shown) -> dict[str, Query]:
+    """Those for a snapshot; that for the status only where git then looks for nothing outside of the checkout."""
+    names = NAMES if shown.branches is None else {}
+    status = {"status": STATUS} if folder.toplevel is not None and copied_index(shown, folder) else {}
+    return {"log": log_of("HEAD"), **status, **user_of(folder), **names}
 
 
 def _branches_in(told: Mapping[str, Output | None]) -> Branches:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from app.core.facts import GitRoots, Kind
-from app.workspaces.carried import carried, is_tracked
+from app.workspaces.carried import carried, claiming, is_tracked
 from app.workspaces.configuration import SIZE_LIMIT_BYTES, YES, settings_in, uses_worktree_config
 from app.workspaces.socket import Workspace
 
@@ -34,12 +34,13 @@ _STORED_OTHERWISE = ("core.ignorecase", "extensions.objectformat", "extensions.r
 class Repository:
     """Real paths. ``common_dir`` differs from ``git_dir`` in a linked worktree.
 
-    ``roots`` is None for a repository that was named by its own folder.
+    ``roots`` is None for a repository that was named by its own folder. Unless it ``is_followed``, none is known.
     """
 
     git_dir: str
     common_dir: str
     roots: GitRoots | None
+    is_followed: bool = True
 
     @property
     def has_checkout(self) -> bool:
@@ -60,14 +61,17 @@ class _UnclearError(Exception):
 
 
 def find_repository(workspace: Workspace, cwd: str) -> Repository | None:
-    """The repository whose checkout holds ``cwd``; None when there is none, it is broken, or a part is outside."""
+    """The repository whose checkout holds ``cwd``; None when there is none, it is broken, or a part is outside.
+
+    One that is not followed is told where local settings would otherwise pass for a person's own.
+    """
     real = folder = workspace.look(cwd).real
     while True:
         found = workspace.look(workspace.paths.join(folder, ".git"))
         if found.kind is Kind.FILE:
-            return _linked(workspace, folder, found.real, real)
+            return _linked(workspace, folder, found.real, real) or _unfollowed(workspace, folder, real)
         if found.kind in (Kind.OUTSIDE, Kind.UNREADABLE):
-            return None
+            return _unfollowed(workspace, folder, real)
         if found.kind is Kind.DIRECTORY and _is_git_dir(workspace, found.real):
             return _described(workspace, found.real, found.real, (folder, real))
         if workspace.paths.is_root(folder):
@@ -111,7 +115,7 @@ def carries(workspace: Workspace, path: str, toplevel: str) -> bool:
     repository = find_repository(workspace, toplevel)
     if repository is None or not workspace.paths.within(path, toplevel):
         return False
-    config = config_text(workspace, repository.common_dir, repository.common_dir)
+    config = _own_config(workspace, repository)
     return config is None or is_tracked(workspace, repository.git_dir, config, toplevel, path)
 
 
@@ -122,6 +126,12 @@ def config_text(workspace: Workspace, git_dir: str, common_dir: str) -> str | No
         return own
     more = _config(workspace, git_dir, "config.worktree")
     return None if more is None else f"{own}\n{more}"
+
+
+def _own_config(workspace: Workspace, repository: Repository) -> str | None:
+    if not repository.is_followed:
+        return None
+    return config_text(workspace, repository.common_dir, repository.common_dir)
 
 
 def branches_of(workspace: Workspace, common_dir: str, head: bytes, config: str) -> Branches | None:
@@ -169,6 +179,13 @@ def _linked(workspace: Workspace, folder: str, file: str, cwd: str) -> Repositor
     data = workspace.read(pointer.real).data
     common = None if data is None else _pointed_to(workspace, git_dir, data)
     return None if common is None else _described(workspace, git_dir, common, (folder, cwd))
+
+
+def _unfollowed(workspace: Workspace, toplevel: str, cwd: str) -> Repository | None:
+    if workspace.look(toplevel).kind is not Kind.DIRECTORY:  # above the roots nobody can tell
+        return None
+    claims = claiming(workspace, toplevel, cwd)
+    return Repository("", "", GitRoots(toplevel, carried=claims), is_followed=False) if claims else None
 
 
 def _pointed_to(workspace: Workspace, base: str, line: bytes) -> str | None:

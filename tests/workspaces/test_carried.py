@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.facts import GitRoots
+from app.core.facts import GitFacts, GitRoots
 from app.workspaces import carried as module
 from app.workspaces.fence import Fence
 from app.workspaces.local import LocalWorkspace
@@ -176,3 +176,42 @@ def test_a_worktree_has_an_index_of_its_own(repository: Path, tmp_path: Path) ->
     assert carried(side) == set()
     git(side, "add", "-f", ".")
     assert carried(side) == {FILE}
+
+
+def fenced(root: Path, cwd: Path) -> GitRoots | None:
+    workspace = LocalWorkspace(Fence.of([str(root)]), POSIX, LIMIT, PROGRAM)
+    try:
+        return workspace.roots(str(cwd))
+    finally:
+        workspace.close()
+
+
+UNFOLLOWED: dict[str, Callable[[Path, Path], object]] = {
+    "a worktree of a repository outside": lambda r, outside: (r / ".git").write_text(f"gitdir: {outside}/.git\n"),
+    "a pointer to nothing": lambda r, outside: (r / ".git").write_text("gitdir: /nonexistent/.git\n"),
+    "a link that leads outside": lambda r, outside: (r / ".git").symlink_to(outside / ".git"),
+}
+
+
+@pytest.mark.parametrize("name", list(UNFOLLOWED))
+def test_beside_a_repository_that_is_not_followed_nobody_can_tell_what_came_with_it(
+    repository: Path, tmp_path: Path, name: str
+) -> None:
+    outside = tmp_path.resolve() / "outside"
+    outside.mkdir()
+    (repository / ".git").rename(outside / ".git")
+    UNFOLLOWED[name](repository, outside)
+    both = (str(repository / FILE), str(repository / "sub" / FILE))
+    found = fenced(repository, repository / "sub")
+    assert found == GitRoots(str(repository), carried=both)
+    workspace = LocalWorkspace(Fence.of([str(repository)]), POSIX, LIMIT, PROGRAM)
+    assert workspace.carries(str(repository / "sub" / "x"), str(repository))
+    assert workspace.git(str(repository)) == GitFacts(GitRoots(str(repository), carried=both[:1]))
+    for place in (FILE, f"sub/{FILE}"):
+        write(repository, place, "{}")
+    assert fenced(repository, repository / "sub") is None
+
+
+def test_above_the_roots_nobody_looks_for_a_repository(repository: Path) -> None:
+    git(repository, "add", "-f", ".")
+    assert fenced(repository / "sub", repository / "sub") is None

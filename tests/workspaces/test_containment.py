@@ -13,13 +13,15 @@ import pytest
 
 from app.core.facts import GitFacts, GitRoots
 from app.errors import WorkspaceNotFound
-from app.workspaces import containment
+from app.workspaces import containment, listing
 from app.workspaces.commit import GitWorkspace
-from app.workspaces.containment import Listing, Proven, shown
+from app.workspaces.containment import Proven, shown
 from app.workspaces.fence import Fence
+from app.workspaces.listing import Listing
 from app.workspaces.local import LocalWorkspace
 from app.workspaces.program import GitProgram
 from app.workspaces.repository import find_repository
+from app.workspaces.standing import Stamp
 from tests.reference.programs import git
 from tests.workspaces.test_program import facts
 from tests.workspaces.trees import LIMIT, POSIX, PROGRAM
@@ -145,6 +147,10 @@ def test_a_reftable_is_looked_through(repository: Path, tmp_path: Path) -> None:
     stacks = repository / ".git" / "reftable"
     stacks.mkdir()
     assert is_shown(repository, repository)
+    for names, stays in (("0x01-0x02-ab.ref\n", True), (f"x.ref\n{tmp_path}/x.ref\n", False), ("../x.ref\n", False)):
+        (stacks / "tables.list").write_text(names)
+        assert is_shown(repository, repository) is stays
+    (stacks / "tables.list").unlink()
     (tmp_path / "moved").write_text("")
     (stacks / "tables.list").symlink_to(tmp_path / "moved")
     assert not is_shown(repository, repository)
@@ -318,7 +324,7 @@ def test_a_folder_that_was_not_listed_to_its_end_is_not_proven(
 def test_a_system_that_cannot_list_open_folders_lists_them_by_their_paths(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(containment, "_LISTS_WHAT_IS_OPEN", False)
+    monkeypatch.setattr(listing, "_LISTS_WHAT_IS_OPEN", False)
     proven = Proven(settled_seconds=-60)
     assert shows(repository, proven)
     (tmp_path / "moved").write_text("")
@@ -326,7 +332,7 @@ def test_a_system_that_cannot_list_open_folders_lists_them_by_their_paths(
     assert not shows(repository, proven)
 
 
-def stamp(number: int) -> containment.Stamp:
+def stamp(number: int) -> Stamp:
     return 1, number, 0, 0
 
 

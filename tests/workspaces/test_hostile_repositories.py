@@ -25,6 +25,7 @@ from app.settings import Settings
 from tests.asking import DATE, ask, local
 from tests.reference.programs import WHO_AND_WHEN, git
 from tests.serving import serve
+from tests.workspaces.test_index import an_index
 
 SECRET = "canary-of-another-owner"
 
@@ -645,6 +646,66 @@ def test_the_services_own_environment_has_no_say(
     assert "Current branch: main" in told
     assert "Status:\n(clean)" in told
     assert "own commit" in system(of_commit.json())
+
+
+# Names in the index
+
+
+NAMED: dict[str, tuple[str, int]] = {
+    "above": ("../../../perhaps", 2),
+    "absolute": ("{there}", 2),
+    "compressed": ("../../../perhaps", 4),
+    "to be added": ("../../../perhaps", 3),
+}
+
+
+@pytest.mark.parametrize("name", list(NAMED))
+def test_an_index_does_not_tell_what_exists_elsewhere(
+    guarded: httpx.Client, lair: Lair, ground: Path, name: str
+) -> None:
+    there = ground / "perhaps"
+    written, version = NAMED[name]
+    entry = written.format(there=there).encode()
+    data = an_index(entry, b"CLAUDE.md", version=version, flags=0x4000 if version == 3 else 0)
+    lair.write(".git/index", data + sha1(data, usedforsecurity=False).digest())
+    lair.write("new", "")
+    found, unguarded = [], []
+    for exists in (False, True):
+        if exists:
+            there.write_text("")
+        unguarded.append(lair.unguarded("status", "--short"))
+        found.append(system(ask(guarded, local(lair.repository))))
+    there.unlink()
+    assert unguarded[0] != unguarded[1]
+    assert found[0] == found[1]
+    assert "\nStatus:\n" not in found[0]
+    assert "own commit" in found[0]
+
+
+def test_what_an_index_remembers_of_new_files_does_not_lead_elsewhere(
+    guarded: httpx.Client, lair: Lair, ground: Path
+) -> None:
+    (ground / "private").mkdir()
+    (ground / "private" / SECRET).write_text("")
+    way = "../../../../private"
+    lair.write("sub/k", "")
+    lair.write(f"sub/{'x' * len(way)}/k", "")
+    git(lair.repository, "add", ".")
+    git(lair.repository, "commit", "--quiet", "-m", "own commit")
+    lair.write(f"sub/{'x' * len(way)}/new", "")
+    for folder in (lair.repository / "sub" / ("x" * len(way)), lair.repository / "sub", lair.repository):
+        os.utime(folder, (1_700_000_000, 1_700_000_000))
+    lair.config("status.showUntrackedFiles", "all")
+    git(lair.repository, "update-index", "--untracked-cache")
+    git(lair.repository, "status")
+    data, remembered, rest = (lair.own / "index").read_bytes()[:-20].partition(b"UNTR")
+    poisoned = data + remembered + rest.replace(b"x" * len(way), way.encode())
+    assert way.encode() in poisoned
+    (lair.own / "index").write_bytes(poisoned + sha1(poisoned, usedforsecurity=False).digest())
+    before = (lair.own / "index").read_bytes()
+    assert SECRET in lair.unguarded("status", "--short")
+    (lair.own / "index").write_bytes(before)
+    assert "?? sub/xxx" in holds(guarded, lair)[0]
 
 
 # Nested repositories that ask for what is outside

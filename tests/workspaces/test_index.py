@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.workspaces import index as module
-from app.workspaces.index import UnclearIndexError, holds, index_bytes
+from app.workspaces.index import UnclearIndexError, holds, index_bytes, leads_away
 from tests.reference.programs import git
 
 NAMES = (".claude/settings.local.json", "a/.claude/settings.local.json", "z", "x" * 5_000, "größer", "link/deep")
@@ -84,3 +85,95 @@ def test_a_link_in_the_place_of_an_index_is_not_followed(tmp_path: Path) -> None
     (tmp_path / "link").symlink_to(made(tmp_path / "r", 2))
     with pytest.raises(OSError, match="link"):
         index_bytes(str(tmp_path / "link"))
+
+
+def alike(one: bytes, other: bytes) -> int:
+    """How many bytes both begin with."""
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def an_index(*names: bytes, version: int = 2, id_bytes: int = 20, mode: int = 0o100644, flags: int = 0) -> bytes:
+    """An index with entries of any name, as git writes it, but for the sum at its end."""
+    written, before = b"", b""
+    for name in names:
+        is_extended = bytes(2) if flags & 0x4000 else b""
+        head = bytes(24) + mode.to_bytes(4, "big") + bytes(12 + id_bytes)
+        head += (flags | min(len(name), 0xFFF)).to_bytes(2, "big") + is_extended
+        if version == 4:
+            same = alike(name, before)
+            cut = len(before) - same
+            number = bytes([cut]) if cut < 128 else bytes([0x80 | (cut >> 7) - 1, cut & 0x7F])
+            written += head + number + name[same:] + b"\0"
+        else:
+            entry = head + name
+            written += entry + bytes(8 - len(entry) % 8)
+        before = name
+    return b"DIRC" + version.to_bytes(4, "big") + len(names).to_bytes(4, "big") + written
+
+
+AWAY = (
+    *(b"/etc/shadow", b"../x", b"..", b".", b"a/../../x", b"a/..", b"a/./b", b"./a", b"a//b", b"", b"a/", b"/"),
+    *(b".git", b".git/config", b"a/.git/b", b"a/.GIT", b".gIt/x"),
+)
+BELOW = (b".gitignore", b"a/.github/x", b"...", b"a/..b/c", b"a../b", b".a", b"git", b"a.git/b", b"x" * 5_000, b"\xff")
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+@pytest.mark.parametrize(("id_bytes", "object_format"), [(20, "sha1"), (32, "sha256")])
+@pytest.mark.parametrize("flags", [0, 0x4000])
+def test_a_name_that_is_none_below_the_checkout_leads_away(
+    version: int, id_bytes: int, object_format: str, flags: int
+) -> None:
+    assert not leads_away(an_index(*BELOW, version=version, id_bytes=id_bytes, flags=flags), object_format)
+    for name in AWAY:
+        for names in ((name,), (*BELOW, name), (name, *BELOW)):
+            data = an_index(*names, version=version, id_bytes=id_bytes, flags=flags)
+            assert leads_away(data, object_format), name
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+@pytest.mark.parametrize("object_format", ["sha1", "sha256"])
+def test_no_name_of_an_index_that_git_wrote_leads_away(tmp_path: Path, version: int, object_format: str) -> None:
+    assert not leads_away(index_bytes(str(made(tmp_path, version, object_format))), object_format)
+
+
+@given(st.lists(st.binary(min_size=1, max_size=300).filter(lambda name: b"\0" not in name)), st.sampled_from([2, 3, 4]))
+def test_an_index_leads_away_just_where_one_of_its_names_does(names: list[bytes], version: int) -> None:
+    parts = {part.lower() for name in names for part in name.split(b"/")}
+    assert leads_away(an_index(*names, version=version)) is not parts.isdisjoint({b"", b".", b"..", b".git"})
+
+
+def test_the_folder_of_a_sparse_index_ends_with_a_slash() -> None:
+    assert not leads_away(an_index(b"a/b/", mode=0o40000))
+    assert leads_away(an_index(b"a/b//", mode=0o40000))
+    assert leads_away(an_index(b"a/b/", mode=0o120000))
+
+
+def test_an_index_that_goes_on_in_another_need_not_repeat_its_names() -> None:
+    assert not leads_away(an_index(b"", b"a", version=2), is_split=True)
+    assert leads_away(an_index(b"", b"../a", version=2), is_split=True)
+
+
+@pytest.mark.parametrize("version", [2, 4])
+def test_a_name_of_another_length_than_its_entry_says_is_not_guessed_at(version: int) -> None:
+    data = an_index(b"a", b"b", version=version)
+    at = data.index(b"\0\1")
+    for length in (0, 2, 4):
+        with pytest.raises(UnclearIndexError):
+            leads_away(data[:at] + bytes([0, length]) + data[at + 2 :])
+
+
+@pytest.mark.parametrize("version", [2, 4])
+def test_an_index_with_fewer_entries_than_it_says_is_not_guessed_at(version: int) -> None:
+    data = an_index(b"a", version=version)
+    for count in (b"\0\0\0\2", b"\xff" * 4):
+        with pytest.raises(UnclearIndexError):
+            leads_away(data[:8] + count + data[12:])
+
+
+def test_names_that_swell_are_not_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_LARGEST_NAMES_BYTES", 10_000)
+    assert not leads_away(an_index(*[b"x" * 3_000 + bytes([number]) for number in range(1, 4)], version=4))
+    with pytest.raises(UnclearIndexError):
+        leads_away(an_index(*[b"x" * 3_000 + bytes([number]) for number in range(1, 9)], version=4))

@@ -507,6 +507,18 @@ def test_a_split_index_and_packed_parts_are_read(repository: Path) -> None:
     assert (found.branch, found.status, len(found.log)) == ("main", "A  b.txt", 1)
 
 
+def test_a_file_that_changed_in_the_moment_its_index_was_written_is_told(repository: Path) -> None:
+    git(repository, "config", "core.trustctime", "false")
+    moment = 1_700_000_000
+    for place in ("a.txt", ".git/index"):
+        os.utime(repository / place, (moment, moment))
+    git(repository, "update-index", "--refresh")
+    (repository / "a.txt").write_text("two\n")
+    for place in ("a.txt", ".git/index"):
+        os.utime(repository / place, (moment, moment))
+    assert facts(repository).status == " M a.txt"
+
+
 def test_a_sparse_checkout_misses_nothing(repository: Path) -> None:
     (repository / "sub").mkdir()
     (repository / "sub" / "b.txt").write_text("")
