@@ -23,6 +23,7 @@ from app.cli.lines import speech
 from app.cli.server import DRAIN_SECONDS
 from app.cli.working import NOT_SERVING, SIGNALS, work
 from app.settings import Settings
+from app.workspaces.git_folder import sweep
 
 START = "fork" if sys.platform == "linux" else "spawn"
 """Forked workers share the memory of what was imported. Elsewhere a fork is not safe, or there is none."""
@@ -109,6 +110,7 @@ class Workers:
     def _look(self) -> None:
         for lost in self._news():
             self._wait_longer_after(lost)
+            sweep(lost.process.pid or 0)
             if not lost.leaves:
                 told = f"strata: worker {lost.process.pid} {_how_it_ended(lost)}: another one starts"
                 self._said.say("warning", "worker_lost", told, {"worker": lost.process.pid})

@@ -97,7 +97,7 @@ class _Search:
         self._proven = proven
         self._watch = Watch()
         self._reached: dict[str, None] = {}
-        self._temporary = os.path.realpath(tempfile.gettempdir())
+        self._temporary = _temporary_folder()
 
     def shown(self) -> Shown | None:
         workspace, paths = self._workspace, self._workspace.paths
@@ -232,10 +232,19 @@ class _Search:
             node = self._workspace.look(folder)
             if node.kind is not Kind.DIRECTORY:
                 return
-            if self._workspace.paths.within(self._temporary, folder):  # where this service makes its own folders
+            own = self._temporary  # where this service makes its own folders
+            if own and self._workspace.paths.within(own, folder):
                 self._watch.note_place(folder)
             else:
                 self._watch.note(folder)
+
+
+def _temporary_folder() -> str | None:
+    """None where nothing can be written, as on a disk that is full."""
+    try:
+        return os.path.realpath(tempfile.gettempdir())
+    except FileNotFoundError:
+        return None
 
 
 def _head(workspace: Workspace, path: str) -> bytes | None:

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from app.workspaces.configuration import told_to_git, user_in
 from app.workspaces.containment import Shown
 from app.workspaces.fence import SERVER_PATHS
 
-_PREFIX = "strata-git-"
+_PREFIX = "strata-git-{process}-"
 _USER = "user"
 _HELD = "/proc/self/fd"
 _HOLDS_FOLDERS = sys.platform == "linux"
@@ -74,12 +75,19 @@ class GitFolder:
         self.held.close()
 
 
+def sweep(process: int) -> None:
+    """Removes the folders of a process that was killed before it could."""
+    with suppress(OSError):
+        for folder in Path(tempfile.gettempdir()).glob(_PREFIX.format(process=process) + "*"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def git_folder(shown: Shown) -> GitFolder:
     """A new folder for ``shown``, which copies neither objects nor the index.
 
     Raises OSError, and GitUnavailable when the repository is not in its place any more. Whoever asked for it closes it.
     """
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX.format(process=os.getpid())))
     held = Held()
     try:
         held = _held(shown)

@@ -13,7 +13,7 @@ from app.core.facts import GitRoots
 from app.errors import GitUnavailable
 from app.workspaces import git_folder as module
 from app.workspaces.containment import Shown
-from app.workspaces.git_folder import git_folder
+from app.workspaces.git_folder import git_folder, sweep
 from app.workspaces.repository import Repository
 from app.workspaces.standing import Standing
 from tests.workspaces.trees import local
@@ -153,3 +153,21 @@ def test_elsewhere_git_goes_by_paths(room: Path, parts: Shown, monkeypatch: pyte
     assert made.start == str(Path(parts.repository.git_dir).parent)
     assert (Path(made.path) / "refs").readlink() == Path(parts.refs)
     made.close()
+
+
+def test_what_a_killed_process_left_is_removed_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for name in ("strata-git-12-a", "strata-git-12-b", "strata-git-123-a", "other"):
+        (tmp_path / name / "refs").mkdir(parents=True)
+    sweep(12)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "strata-git-123-a"]
+
+
+def test_where_there_is_no_folder_for_temporary_files_nothing_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    sweep(12)
+    assert list(tmp_path.iterdir()) == []
