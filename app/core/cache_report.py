@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import accumulate, replace
 from typing import Literal
 
 from app.core.difference import Difference, difference
@@ -134,13 +135,8 @@ def _again(pair: _Pair, whole: int, lost: int) -> dict[str, int]:
 
 def _believed(pair: _Pair, read: int) -> int:
     """The longest entry that is no longer than what the API says it read."""
-    ends, longest, seen, tokens = sorted(pair.living), 0, 0, 0
-    for end in ends:
-        tokens += tokens_in(pair.after.segments[seen:end])
-        if tokens > read:
-            break
-        longest = seen = end
-    return longest
+    totals = (0, *accumulate(one.tokens for one in pair.after.segments))
+    return max((end for end in pair.living if totals[end] <= read), default=0)
 
 
 def _cause(pair: _Pair, difference: Difference | None) -> Cause | None:
