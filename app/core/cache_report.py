@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import accumulate, replace
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Literal
 
 from app.core.difference import Difference, difference
