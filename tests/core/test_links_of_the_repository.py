@@ -73,3 +73,12 @@ def test_an_answer_of_another_kind_is_a_fault() -> None:
     next(flow)
     with pytest.raises(WrongAnswerError):
         flow.send(())
+
+
+@pytest.mark.parametrize("name", ["SKILL.md", "skill.md"])
+def test_a_skill_in_git_metadata_is_told_and_not_read(name: str) -> None:
+    files = {".claude/skills/own": Link(f"{PROJECT}/.git/own"), f".git/own/{name}": "SECRET"}
+    tree = project(files)
+    skills, notices = tree.drive(find_skills(tree.plan()))
+    assert "SECRET" not in repr(skills)
+    assert [notice.code for notice in notices] == ["skill_skipped"]
