@@ -100,3 +100,8 @@ def assert_shows(shown: Any, real: Any) -> None:
 
 def shows(shown: dict[str, Any], real: dict[str, Any]) -> bool:
     return all(real.get(key) == value for key, value in shown.items())
+
+
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:tests|app|deploy)/[a-z_/.0-9-]+)`", README))))
+def test_every_place_that_it_names_exists(path: str) -> None:
+    assert (Path(__file__).parents[1] / path).exists()
