@@ -19,6 +19,22 @@ MOST_FOLDERS = 200
 _NOT_KEY = re.compile(r"[^A-Za-z0-9]")
 _LINK_TEXT = re.compile(r"\S+")
 
+TOO_LARGE = "It is larger than what this request may still read (STRATA_MAX_FILE_BYTES, STRATA_MAX_MEMORY_BYTES)."
+LINKED_OUT = (
+    "It is a link that came with the repository and leads out of it: once the user agrees, ask with "
+    "memory.allow_external_includes."
+)
+CONSENT = (
+    "It lies outside the working directory and its repository: set memory.allow_external_includes once the user agrees."
+)
+TOO_MANY_PATTERNS = "The rules of this request have too many patterns in all (STRATA_MAX_PATTERNS)."
+UNREAD = {"budget": TOO_LARGE}
+
+
+def sentences(advice: Sequence[str]) -> str | None:
+    """All of it together; None where there is none."""
+    return " ".join(advice) or None
+
 
 def link_in_words(text: str, folder: str, paths: Paths) -> Flow[str | None]:
     """A hint when ``text`` is nothing but the path of another file: what is left of a link that was not created."""

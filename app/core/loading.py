@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from app.core.advice import link_in_words
+from app.core.advice import CONSENT, LINKED_OUT, TOO_MANY_PATTERNS, UNREAD, link_in_words, sentences
 from app.core.allowance import Allowance
 from app.core.candidates import Candidate, MemoryFile, Plan, Touched
 from app.core.document import Document, is_text_name, limited
@@ -62,7 +62,7 @@ class Loading:
         if document is None:
             return []
         if document.globs and not self.allowance.take_patterns(document.globs):
-            self._tell(candidate, "withheld", "budget", _TOO_MANY_PATTERNS)
+            self._tell(candidate, "withheld", "budget", TOO_MANY_PATTERNS)
             return []
         if document.globs and not (yield from self._meets(document.globs, base, touched)):
             self._withhold(candidate, document, base)
@@ -75,7 +75,7 @@ class Loading:
             return False
         out = yield from leads_out(self.reach, self.plan.roots, candidate.path, node.real)
         if out:
-            self._tell(candidate, "withheld", "external", _LINKED_OUT)
+            self._tell(candidate, "withheld", "external", LINKED_OUT)
         return out
 
     def rules_below(self, folder: str, level: Level) -> Flow[list[Candidate]]:
@@ -144,7 +144,7 @@ class Loading:
         document = self.plan.reader.read(content.data) if content.data is not None else None
         if document is None:
             problem = content.problem or "not_text"
-            self._refuse(candidate, refusal or (problem, _UNREAD.get(problem), "skipped"))
+            self._refuse(candidate, refusal or (problem, UNREAD.get(problem), "skipped"))
         return document
 
     def _refuse(self, candidate: Candidate, refusal: Refusal) -> None:
@@ -184,7 +184,7 @@ class Loading:
         if not all(is_text_name(paths.extension(path)) for path in (candidate.path, node.real)):
             return "not_text", None, "skipped"
         if not self.reach.holds(candidate.level, candidate.path, node.real):
-            return "external", _CONSENT, "withheld"
+            return "external", CONSENT, "withheld"
         return None
 
     def _loaded(self, candidate: Candidate, node: Node, document: Document) -> Flow[list[MemoryFile]]:
@@ -192,12 +192,12 @@ class Loading:
         self.seen[node.real] = candidate.path
         advice = document.advice_for(is_rule=candidate.is_rule)
         if not text.strip():
-            self._tell(candidate, "skipped", "empty", _sentences(advice))
+            self._tell(candidate, "skipped", "empty", sentences(advice))
             return []
         meant = yield from link_in_words(document.raw, self.plan.paths.parent(node.real), self.plan.paths)
         if candidate.level.limited and text != document.text.strip():
             meant = "It is longer than a memory index may be, and was cut: its last line says where."
-        self._tell(candidate, "loaded", None, _sentences((*advice, *([meant] if meant else []))))
+        self._tell(candidate, "loaded", None, sentences((*advice, *([meant] if meant else []))))
         file = MemoryFile(
             path=candidate.path,
             real=node.real,
@@ -287,30 +287,13 @@ class Loading:
     def _withhold(self, candidate: Candidate, document: Document, base: str) -> None:
         slashed = self.plan.paths.slashed(base)
         reason, advice = waiting(document.globs, self.plan.reader.unreadable(document.globs), slashed)
-        self._tell(candidate, "withheld", reason, _sentences((*document.advice_for(is_rule=True), *advice)))
+        self._tell(candidate, "withheld", reason, sentences((*document.advice_for(is_rule=True), *advice)))
 
 
 UNDECODED = "\ufffd"
 """Stands in a listed name for bytes that are not UTF-8: nothing is found under such a name."""
 
-_TOO_LARGE = "It is larger than what this request may still read (STRATA_MAX_FILE_BYTES, STRATA_MAX_MEMORY_BYTES)."
-_LINKED_OUT = (
-    "It is a link that came with the repository and leads out of it: once the user agrees, ask with "
-    "memory.allow_external_includes."
-)
-_CONSENT = (
-    "It lies outside the working directory and its repository: set memory.allow_external_includes once the user agrees."
-)
-
-
-_TOO_MANY_PATTERNS = "The rules of this request have too many patterns in all (STRATA_MAX_PATTERNS)."
-_UNREAD = {"budget": _TOO_LARGE}
-
 
 def _reported(candidate: Candidate, path: str) -> Candidate:
     """The candidate under the path it is reported by; where it was looked for stays known."""
     return candidate if path == candidate.path else replace(candidate, path=path, tried=candidate.path)
-
-
-def _sentences(advice: tuple[str, ...]) -> str | None:
-    return " ".join(advice) or None
