@@ -12,7 +12,7 @@ def told(metrics: Metrics) -> dict[str, float]:
     families = text_string_to_metric_families(metrics.written().decode())
     samples = [sample for family in families for sample in family.samples]
     named = {"/".join([sample.name, *sample.labels.values()]): sample.value for sample in samples}
-    return {name: value for name, value in named.items() if name.startswith("strata_s")}
+    return {name: value for name, value in named.items() if name.startswith(("strata_sess", "strata_store"))}
 
 
 def test_all_figures_of_a_store_are_told() -> None:
