@@ -307,7 +307,7 @@ def test_a_missing_folder_and_one_outside_the_roots_look_alike(
         problem = refused(send(service, local(cwd)), 404, "workspace-not-found", "/workspace/cwd")
         details.append(problem["detail"].replace(str(cwd), "CWD"))
     assert len(set(details)) == 1
-    assert details[0].endswith("Give a folder inside the roots that it has for you (STRATA_ROOTS, or roots of your key) as cwd.")
+    assert details[0].endswith("the roots that it has for you (STRATA_ROOTS, or roots of your key) as cwd.")
 
 
 def test_a_circle_of_links_is_no_folder(service: httpx.Client, tmp_path: Path) -> None:
