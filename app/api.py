@@ -39,8 +39,9 @@ from app.errors import (
 )
 from app.metrics import Metrics
 from app.presence import CallerGoneError
+from app.refusing import note_problem
 from app.scanning import Scans
-from app.telemetry import note_fault, note_problem
+from app.telemetry import note_fault
 from app.tokens import Tokens
 from app.warm import Warm
 from app.wire import schema

@@ -9,10 +9,18 @@ from starlette.types import Scope, Send
 from app.errors import Problem
 from app.wire.problems import MEDIA_TYPE, problem_bytes
 
+FAULT = "fault"
+"""Where what the log line says of a failure stands, in the scope's state."""
+
+
+def note_problem(scope: Scope, problem: Problem) -> None:
+    """Keeps for the log line why the request was refused: the type of its problem."""
+    scope.setdefault("state", {}).setdefault(FAULT, {"problem": problem.type})
+
 
 async def refuse(problem: Problem, scope: Scope, send: Send, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
     """Answers with ``problem``, with its own headers and ``headers``."""
-    scope.setdefault("state", {}).setdefault("fault", {"problem": problem.type})
+    note_problem(scope, problem)
     body = problem_bytes(problem, scope.get("state", {}).get("request_id"))
     own = ((name.encode(), value.encode()) for name, value in problem.headers.items())
     start = [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", b"%d" % len(body)), *own, *headers]

@@ -13,10 +13,10 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.callers import caller_of
-from app.errors import Problem
 from app.log import Log
 from app.origins import Origins
 from app.phases import Phase, Phases, Timeline, run_with, run_without, timeline_of
+from app.refusing import FAULT
 from app.request_metrics import METHODS, OTHER, RequestMetrics
 from app.tracing import Spans, Told
 
@@ -28,10 +28,6 @@ NOSNIFF = (b"x-content-type-options", b"nosniff")
 _LINES_OF_A_FAULT = 6
 _ACCEPTABLE = re.compile(rb"[A-Za-z0-9._-]{1,128}")
 _BYTES_OF_A_PROCESS = 10
-
-
-FAULT = "fault"
-"""Where what a line says of a failure stands, in the scope's state."""
 
 
 class Telling:
@@ -147,11 +143,6 @@ class Telemetry:
     def _own_headers(self, name: str, given: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
         shared = self.origins.headers_for(given) if self.origins is not None else ()
         return [(b"x-request-id", name.encode()), NOSNIFF, *shared]
-
-
-def note_problem(scope: Scope, problem: Problem) -> None:
-    """Keeps for the log line why the request was refused: the type of its problem."""
-    scope.setdefault("state", {}).setdefault(FAULT, {"problem": problem.type})
 
 
 def note_fault(scope: Scope, error: Exception) -> None:
