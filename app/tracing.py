@@ -6,6 +6,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from threading import Event, Thread
@@ -118,7 +119,8 @@ class Spans:
         self._closing.set()
         if self._thread is not None:
             self._thread.join(seconds)
-        self._lost += sum(one.spans for one in tuple(self._waiting))
+        while left := self._taken():
+            self._lost += sum(one.spans for one in left)
 
     def _run(self) -> None:
         sender = _Sender(self._library, self._url, self._version, self._seconds)
@@ -128,9 +130,16 @@ class Spans:
         sender.close()
 
     def _send(self, sender: _Sender) -> None:
-        while self._waiting:
-            batch = [self._waiting.popleft() for _ in range(min(TOGETHER, len(self._waiting)))]
+        while batch := self._taken():
             self._sent_or_lost(sum(one.spans for one in batch), taken=sender.send(batch))
+
+    def _taken(self) -> list[Told]:
+        """The next ones that wait, for the thread, or for the one who ends it and waits for it no longer."""
+        taken: list[Told] = []
+        with suppress(IndexError):
+            while len(taken) < TOGETHER:
+                taken.append(self._waiting.popleft())
+        return taken
 
     def _sent_or_lost(self, spans: int, *, taken: bool) -> None:
         if taken:

@@ -252,6 +252,10 @@ def test_a_collector_that_never_answers_holds_nobody_up_and_no_more_than_so_much
     assert spans.figures().lost == 5
     spans.close(0.1)  # it would last a minute
     assert spans.figures().lost == 5 + MOST_WAITING
+    collector.go_on.set()
+    wait_until(lambda: not any(thread.name == "spans" for thread in threading.enumerate()))
+    figures = spans.figures()
+    assert (len(collector.bodies), figures.sent, figures.lost) == (1, 1, 5 + MOST_WAITING), "it was given up"
 
 
 def test_what_is_told_after_the_end_is_lost(address: str) -> None:
