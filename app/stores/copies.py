@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from cachetools import TTLCache
-
+from app.core.facts import Notice
 from app.core.remembered import Remembered
 from app.stores.process import NOTHING
 from app.stores.shelf import Shelf, bytes_of
@@ -89,10 +88,9 @@ class Copies:
 
     def __init__(self, most: int, most_bytes: int, idle_seconds: float, clock: Callable[[], float]) -> None:
         self._copies: Shelf[Copy] = Shelf(most, most_bytes, idle_seconds, clock)
-        self._deleted: TTLCache[str, tuple[str, ...]] = TTLCache(most, idle_seconds, clock)
+        self._deleted: Shelf[tuple[str, ...]] = Shelf(most, most, idle_seconds, clock)
         self.fits = self._copies.fits
         self.get = self._copies.get
-        self.notices = self._copies.notices
 
     def __len__(self) -> int:
         return len(self._copies)
@@ -101,12 +99,17 @@ class Copies:
     def bytes(self) -> int:
         return self._copies.bytes
 
+    def notices(self, key: str, remembered: Remembered, *, elsewhere: bool = True) -> tuple[Notice, ...]:
+        """As a `Shelf`'s; ``elsewhere`` False: the shared store did not take it."""
+        return self._copies.notices(key, remembered, elsewhere=elsewhere)
+
     def held(self, key: str) -> Held:
         copy = self._copies.get(key)
         return Held(copy.head.version, copy.remembered) if copy else NOTHING
 
-    def put(self, key: str, copy: Copy) -> None:
-        self._copies.put(key, copy, copy.bytes)
+    def put(self, key: str, copy: Copy) -> bool:
+        """False: it is too heavy to be kept, as a `Shelf` has it."""
+        return self._copies.put(key, copy, copy.bytes)
 
     def drop(self, key: str) -> None:
         self._copies.pop(key)
@@ -117,31 +120,36 @@ class Copies:
         if (before.head.version if before else 0) != version:
             return 0
         copy = _following(before, remembered, written, tried=tried)
-        self.put(key, copy)
-        if before and not self.fits(copy.bytes):
+        if not self.put(key, copy) and before:
             self.delete(key, before.head.lineage)
         return written
 
     def forget(self, key: str) -> bool:
         """As a store's, for this process alone: what it does not know may be in the shared store, and goes too."""
         copy = self._copies.pop(key)
-        known = key in self._deleted
+        known = self._deleted.peek(key) is not None
         if copy or not known:
             self.delete(key, copy.head.lineage if copy else ANY)
         return bool(copy) or not known
 
     def delete(self, key: str, lineage: str) -> None:
         others = [one for one in self.deleted(key) if one != lineage]
-        self._deleted[key] = (*others, lineage)[-MOST_LINEAGES:]
+        self._deleted.put(key, (*others, lineage)[-MOST_LINEAGES:], 1)
 
     def deleted(self, key: str) -> tuple[str, ...]:
         """Lineages that must not come back."""
-        return self._deleted.get(key, ())
+        return self._deleted.peek(key) or ()
+
+    def beyond(self, key: str, there: Head) -> Head:
+        """What the shared store holds, but for the mark of a deletion that came before what this process holds now."""
+        copy = self._copies.peek(key)
+        later = copy is not None and copy.head.lineage != there.lineage
+        return ABSENT if later and not there.version and there.lineage in self.deleted(key) else there
 
     def settle(self, key: str, lineage: str) -> None:
         """Now that the shared store was told what is deleted; ``lineage`` is what was there of it, empty: nothing."""
         left = [one for one in (*self.deleted(key), lineage) if one not in {"", ANY}]
-        self._deleted.pop(key, None)
+        self._deleted.pop(key)
         for one in left:
             self.delete(key, one)
 

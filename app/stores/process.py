@@ -17,8 +17,8 @@ NOTHING = Held(0, None)
 class ProcessStore:
     """Keeps at most ``most`` sessions of together ``most_bytes``, each until it was idle for ``idle_seconds``.
 
-    ``clock`` is in seconds. A session heavier than ``most_bytes`` is not kept, nor what it was before: its next turn
-    begins anew.
+    ``clock`` is in seconds. Tenants share the room as a `Shelf` has it. A session heavier than ``most_bytes`` without
+    the shares of others is not kept, nor what it was before: its next turn begins anew.
     """
 
     alone = False
@@ -36,12 +36,11 @@ class ProcessStore:
         return self._sessions.get(key) or NOTHING
 
     async def save(self, key: str, remembered: Remembered, version: int) -> int:
-        with self._sessions.moment():
-            if (await self.load(key)).version != version:
-                return 0
-            written = next(self._writes)
-            self._sessions.put(key, Held(written, remembered), bytes_of(remembered))
-            return written
+        if self.version_here(key) != version:
+            return 0
+        written = next(self._writes)
+        self._sessions.put(key, Held(written, remembered), bytes_of(remembered))
+        return written
 
     async def version(self, key: str) -> int:
         return self.version_here(key)

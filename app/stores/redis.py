@@ -124,7 +124,7 @@ class RedisStore:
         news = self._news.get(key, frozenset()) if looks else self._news.pop(key, frozenset())
         codes = [*(["session_store_unavailable"] if self._alone else []), *sorted(news)]
         told = (Notice(code, TOLD[code], "session_id") for code in codes)
-        return (*self._copies.notices(key, remembered), *told)
+        return (*self._copies.notices(key, remembered, elsewhere=not self._alone), *told)
 
     async def ready(self) -> bool:
         """Asks Redis, but not more often than every second while it is away."""
@@ -152,7 +152,7 @@ class RedisStore:
         """What goes on, of what Redis holds and what is remembered here; both then hold it."""
         while True:
             found = await self._heads.get(key)
-            head = await self._cleared(key, found)
+            head = self._copies.beyond(key, await self._cleared(key, found))
             deleted = self._copies.deleted(key)
             if ANY in deleted or (head.version and head.lineage in deleted):
                 await self._repeat_deletion(key)

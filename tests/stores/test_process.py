@@ -6,8 +6,10 @@ from itertools import count
 import pytest
 
 from app.core.remembered import Remembered
+from app.core.tenants import name_in
 from app.core.weight import weight
 from app.stores.process import ProcessStore
+from app.stores.sessions import Sessions
 from app.stores.shelf import ENTRY
 from app.stores.socket import Held
 from tests.stores.opening import Clock
@@ -113,3 +115,28 @@ def test_time_that_passes_within_an_operation_ends_no_session_halfway(idle_secon
         return done
 
     assert all(asyncio.run(hurried()))
+
+
+def test_a_tenant_that_floods_pushes_out_no_session_of_another(clock: Clock) -> None:
+    async def flooded() -> tuple[list[bool], int]:
+        sessions = Sessions(store(clock, most=4), "1")
+        names = [name_in("quiet", "a"), name_in("quiet/0123", "b")]
+        for name in (*names, *(name_in("loud", str(at)) for at in range(50))):
+            assert await sessions.save(name, remembered("w"), Held(0, None))
+        return [(await sessions.peek(name)) is not None for name in names], sessions.figures().sessions
+
+    assert asyncio.run(flooded()) == ([True, True], 4)
+
+
+def test_a_session_that_finds_no_room_beside_another_tenant_begins_anew_and_is_told_so(clock: Clock) -> None:
+    async def crowded() -> list[str]:
+        sessions = Sessions(store(clock, most=9, most_bytes=held_bytes(9_000)), "1")
+        quiet, heavy = name_in("quiet", "a"), name_in("heavy", "a")
+        await sessions.save(quiet, remembered("w"), Held(0, None))
+        await sessions.save(heavy, remembered("w"), Held(0, None))
+        assert await sessions.save(heavy, remembered("w", 9_000), await sessions.load(heavy))
+        assert await sessions.load(heavy) == Held(0, None)
+        assert await sessions.peek(quiet) == remembered("w")
+        return [one.code for one in sessions.notices(heavy, remembered("w", 9_000))]
+
+    assert asyncio.run(crowded()) == ["session_not_kept"]

@@ -295,6 +295,23 @@ def test_what_was_deleted_does_not_come_back_with_an_older_state_of_redis(shared
     asyncio.run(deleted())
 
 
+def test_what_began_after_a_deletion_outlives_that_redis_lost_both(shared: Kind, own_redis: RedisServer) -> None:
+    async def deleted() -> None:
+        async with two(shared) as (one, other):
+            await turn(one, "1")
+            await one.forget("a")
+            await turn(one, "2")
+            own_redis.say("FLUSHALL")
+            own_redis.say("CONFIG", "SET", "min-replicas-to-write", "1")
+            latest = await turn(one, "3")
+            assert one.alone
+            own_redis.say("CONFIG", "SET", "min-replicas-to-write", "0")
+            await back(shared, one)
+            assert await one.load("a") == latest == await other.load("a")
+
+    asyncio.run(deleted())
+
+
 def test_a_copy_of_what_another_process_deleted_is_not_taken_for_something_redis_lost(redis: RedisServer) -> None:
     async def deleted() -> None:
         async with two(Kind(redis)) as (one, other):
