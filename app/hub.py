@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from app.core.interest import shape
-from app.core.tenants import name_shown
+from app.core.tenants import name_shown, tenant_in
 from app.disk_checks import DiskChecks, Seen
 from app.errors import SessionNotFound, TooManyListeners
 from app.events import RETRY_MILLISECONDS, Event, Listener, Log, told_change
@@ -24,6 +24,7 @@ MISSED = "What came after this id is not known any more: ask for the context aga
 ENDED = "The session was deleted, or idle too long: its next turn begins a new one."
 UNWATCHED = Manner("none")
 SLOW = "slow_reader"
+CROWDED = "made_room"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +124,19 @@ class Hub:
             raise TooManyListeners(
                 f"{self._room.most_of_one} listen to this session already (STRATA_MAX_SESSION_LISTENERS): close one."
             )
-        if self.listeners >= self._room.most:
+        if self.listeners >= self._room.most and not self._has_made_room(tenant_in(session)):
             self.metrics.shed("listeners")
             raise TooManyListeners(f"{self._room.most} listen here already (STRATA_MAX_LISTENERS): come back later.")
+
+    def _has_made_room(self, comer: str) -> bool:
+        """A tenant that has fewer streams than another by more than one takes the place of one of those."""
+        streams = Counter(tenant_in(one.session) for one in self._followed.values() for _ in one.listeners)
+        most = most_of(streams.elements())
+        if streams[most] <= streams[comer] + 1:
+            return False
+        followed = next(one for one in self._followed.values() if one.listeners and tenant_in(one.session) == most)
+        followed.drop(next(iter(followed.listeners)), CROWDED)
+        return True
 
     def _rest(self, followed: Followed) -> None:
         """Nothing is looked at for a session without listeners; its last events stay for a while."""
@@ -137,8 +148,9 @@ class Hub:
             return
         self._followed.move_to_end(followed.session)
         resting = [one for one in self._followed.values() if not one.listeners]
-        for one in resting[: max(0, len(resting) - KEPT_LOGS)]:
-            self.ended(one)
+        if len(resting) > KEPT_LOGS:
+            most = most_of(tenant_in(one.session) for one in resting)
+            self.ended(next(one for one in resting if tenant_in(one.session) == most))
 
 
 class Followed:
@@ -184,6 +196,11 @@ class Followed:
         for listener in tuple(self.listeners):
             listener.end(event)
         self._hub.ended(self)
+
+    def drop(self, listener: Listener, reason: str) -> None:
+        listener.end(Event("dropped", {"session": self._shown, "reason": reason}), at_once=True)
+        self._hub.metrics.dropped(reason)
+        self._hub.leave(listener)
 
     def stop(self) -> None:
         self._hub.watchers.leave(self._follower)
@@ -260,9 +277,7 @@ class Followed:
     def _offer(self, event: bytes) -> None:
         for listener in tuple(self.listeners):
             if not listener.offer(event):
-                listener.end(Event("dropped", {"session": self._shown, "reason": SLOW}), at_once=True)
-                self._hub.metrics.dropped(SLOW)
-                self._hub.leave(listener)
+                self.drop(listener, SLOW)
 
     def _stopped(self, task: asyncio.Task[None]) -> None:
         """A look that failed as nobody expected is not kept quiet, and nobody waits for the next one."""
@@ -271,6 +286,11 @@ class Followed:
         self.end(closing("fault"))
         context = {"message": "looking at a session failed", "exception": task.exception(), "task": task}
         task.get_loop().call_exception_handler(context)
+
+
+def most_of(tenants: Iterable[str]) -> str:
+    """The tenant that is there most often, empty where none is."""
+    return next((tenant for tenant, _ in Counter(tenants).most_common(1)), "")
 
 
 def closing(reason: str) -> Event:

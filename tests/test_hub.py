@@ -15,6 +15,7 @@ from starlette.types import Message
 from app.building import build_contexts
 from app.core.footprint import FolderMark, Footprint
 from app.core.remembered import Remembered
+from app.core.tenants import name_in
 from app.disk_checks import DiskChecks
 from app.errors import SessionNotFound, TooManyListeners
 from app.event_routes import EventStream
@@ -187,6 +188,51 @@ def test_who_is_refused_leaves_nothing_behind(root: Path) -> None:
         with pytest.raises(TooManyListeners):
             await stage.hub.listen(SESSION, stage.fence)
         assert stage.hub.listeners == 1
+        stage.hub.close()
+
+    running(scene)
+
+
+def test_a_tenant_that_has_all_streams_makes_room_for_another(root: Path) -> None:
+    async def scene() -> None:
+        stage = Scene(root, room=Seats(3, 3))
+        greedy, modest = name_in("anna/1", SESSION), name_in("boris/2", SESSION)
+        for session in (greedy, modest):
+            await stage.begin(Footprint(), session)
+        theirs = [await stage.hub.listen(greedy, stage.fence) for _ in range(3)]
+        own = await stage.hub.listen(modest, stage.fence)
+        assert stage.hub.listeners == 3
+        ended = [one for one in theirs if one.ended.is_set()]
+        assert [told(await one.take() or b"") for one in ended] == [
+            [("dropped", {"session": SESSION, "reason": "made_room"})]
+        ]
+        for session in (greedy, modest):
+            with pytest.raises(TooManyListeners):
+                await stage.hub.listen(session, stage.fence)
+        assert not own.ended.is_set()
+        stage.hub.close()
+
+    running(scene)
+
+
+def test_events_kept_for_readers_who_come_back_are_not_pushed_out_by_another_tenant(root: Path) -> None:
+    async def scene() -> None:
+        stage = Scene(root)
+        own = name_in("boris/2", SESSION)
+        floods = [name_in("anna/1", f"{number}") for number in range(KEPT_LOGS + 3)]
+        lasts: dict[str, str] = {}
+        for name in (own, *floods):
+            await stage.begin(Footprint(), name)
+            listener = await stage.hub.listen(name, stage.fence)
+            [event] = parsed(iter((await listener.take() or b"").decode().split("\n")))
+            lasts[name] = str(event.id)
+            stage.hub.leave(listener)
+        missed = []
+        for name in (own, floods[0]):
+            listener = await stage.hub.listen(name, stage.fence, lasts[name])
+            await listener.take()
+            missed.append(listener.offer(b"") and "missed" in (await listener.take() or b"").decode())
+        assert missed == [False, True]
         stage.hub.close()
 
     running(scene)

@@ -15,3 +15,9 @@ def name_shown(name: str) -> str:
     """What its caller calls it."""
     space, apart, session = name.partition(APART)
     return session if apart else space
+
+
+def tenant_in(name: str) -> str:
+    """Whose it is, whatever roots its key has; empty where callers are not told apart."""
+    space, apart, _ = name.partition(APART)
+    return space.partition("/")[0] if apart else ""
