@@ -203,10 +203,17 @@ def _model_row(model: Any) -> dict[str, Any]:
     return {name: getattr(model, name) for name in schema.ModelRow.model_fields}
 
 
-def answer_problems(app: FastAPI) -> None:
-    """Every failure in the one shape; what nobody expected is `answer_unexpected`'s."""
+def answer_problems(app: FastAPI, answered: Callable[[str], object] = str) -> None:
+    """Every failure in the one shape; what nobody expected is `answer_unexpected`'s.
+
+    ``answered`` is told the type of each problem, once for a request, and not where another layer has answered it.
+    """
+
+    async def answer(request: Request, error: Exception) -> Response:
+        return _answer_problem(request, error, answered)
+
     for kind in (Problem, HTTPException, ClientDisconnect, CallerGoneError):
-        app.add_exception_handler(kind, _answer_problem)
+        app.add_exception_handler(kind, answer)
 
 
 async def answer_unexpected(request: Request, error: Exception) -> Response:
@@ -217,10 +224,11 @@ async def answer_unexpected(request: Request, error: Exception) -> Response:
     )
 
 
-async def _answer_problem(request: Request, error: Exception) -> Response:
+def _answer_problem(request: Request, error: Exception, answered: Callable[[str], object]) -> Response:
     refused = request.scope.get("state", {}).get(REFUSED)
     problem = error if isinstance(error, Problem) else refused or _as_problem(error)
-    note_problem(request.scope, problem)
+    if note_problem(request.scope, problem):
+        answered(problem.type)
     return _problem_response(request, problem, getattr(error, "headers", None))
 
 

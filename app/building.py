@@ -185,6 +185,7 @@ def watched(metrics: Metrics, contexts: Contexts, room: Room, traffic: Traffic, 
     metrics.lookups("files", lambda: disk.file_lookups)
     metrics.lookups("listings", lambda: disk.listing_lookups)
     metrics.lookups("counts", lambda: contexts.reckoning.counting.lookups)
+    metrics.git(lambda: contexts.ground.program.confined)
     metrics.keys(lambda: KeyFigures(held=len(keys.ring.callers), reload_failures=keys.failures))
     metrics.under_way(
         lambda: WorkFigures(

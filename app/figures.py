@@ -12,7 +12,9 @@ from app.core.cache_report import Cause
 from app.core.previous import Previous
 
 Shed = Literal["queue_full", "queue_time", "upstream", "bodies", "connections", "deadline", "listeners"]
-Refusal = Literal["host", "origin", "key", "caller", "size", "rate", "at_once", "slow", "other"]
+Refusal = Literal[
+    "host", "origin", "key", "caller", "size", "rate", "at_once", "slow", "limits", "media_type", "breaker", "other"
+]
 Layer = Literal["warm", "files", "listings", "documents", "patterns", "counts"]
 Outcome = Literal["first", "hit", "nothing_cached"] | Cause
 Part = Literal["system", "mcp", "tools", "memory", "attachments", "messages", "other"]
@@ -23,7 +25,7 @@ LAYERS: tuple[Layer, ...] = get_args(Layer)
 OUTCOMES: tuple[str, ...] = ("first", "hit", "nothing_cached", *get_args(Cause))
 PARTS: tuple[Part, ...] = get_args(Part)
 
-_REFUSALS: Mapping[str, Refusal] = {
+_AT_THE_DOOR: Mapping[str, Refusal] = {
     "host-refused": "host",
     "origin-refused": "origin",
     "key-missing": "key",
@@ -31,8 +33,15 @@ _REFUSALS: Mapping[str, Refusal] = {
     "too-large": "size",
     "rate-limited": "rate",
     "too-many-at-once": "at_once",
-    "too-slow": "slow",
 }
+
+_BEHIND_IT: Mapping[str, Refusal] = {
+    "too-large": "limits",
+    "too-slow": "slow",
+    "unsupported-media-type": "media_type",
+    "breaker-open": "breaker",
+}
+"""What is only wrong, or not there, is no refusal; what there is no room for is shed."""
 
 UNKNOWN_FAMILY = "unknown"
 
@@ -100,8 +109,13 @@ def outcome_of(previous: Previous) -> str:
 
 
 def refusal_of(kind: str) -> Refusal:
-    """That of a problem's type."""
-    return _REFUSALS.get(kind, "other")
+    """That of the type of a problem for which a request was not let in."""
+    return _AT_THE_DOOR.get(kind, "other")
+
+
+def refusal_behind(kind: str) -> Refusal | None:
+    """That of the type of a problem with which a request was answered that had been let in; None: it is no refusal."""
+    return _BEHIND_IT.get(kind)
 
 
 def part_of(name: str) -> Part:
@@ -135,6 +149,13 @@ def work_families(now: WorkFigures) -> Iterator[Metric]:
 def span_families(now: SpanFigures) -> Iterator[Metric]:
     yield counter("spans_sent", "Spans that the collector has taken.", now.sent)
     yield counter("spans_lost", "Spans that the collector did not get.", now.lost)
+
+
+def git_families(confined: bool | None) -> Iterator[Metric]:
+    """None: there is no git, and nothing to tell."""
+    if confined is not None:
+        told = "1: the system keeps git from files outside. 0: git is there, and only care keeps it from them."
+        yield gauge("git_confined", told, int(confined))
 
 
 def complete(*, whole: bool) -> Metric:

@@ -172,7 +172,7 @@ def build_app(settings: Settings, contexts: Contexts, watchers: Watchers | None 
     states = SessionStates(contexts.sessions, contexts.known)
     app.include_router(session_routes(states, contexts, warm, server=server, ended=hub.look))
     app.include_router(event_routes(hub, settings.heartbeat_seconds, contexts.ground.fence, admission.knows))
-    answer_problems(app)
+    answer_problems(app, metrics.answered)
     app.openapi = lambda: contract(app)  # type: ignore[method-assign]
     document(app, Documentation(app.openapi))
     return app

@@ -33,10 +33,12 @@ from app.figures import (
     complete,
     counter,
     gauge,
+    git_families,
     key_families,
     lookup_families,
     outcome_of,
     part_of,
+    refusal_behind,
     refusal_of,
     span_families,
     work_families,
@@ -97,7 +99,7 @@ class Metrics:
         self._events = self._counter("events", "Events told of sessions, by kind.", "event")
         self._dropped = self._counter("event_listeners_dropped", "Readers of events that were dropped.", "reason")
         self._sheds = self._counter("sheds", "Requests that there was no room for.", "reason")
-        self._refusals = self._counter("refusals", "Requests that were not let in.", "reason")
+        self._refusals = self._counter("refusals", "Requests that were refused.", "reason")
         self._tokens = self._counter("tokens", "Tokens of contexts that were assembled, by part.", "part")
         self._outcomes = self._counter("prompt_cache", "Turns by what the prompt cache makes of them.", "outcome")
         self._sections = self._counter("sections", "Cached sections of the prompt by where they came from.", "origin")
@@ -142,6 +144,12 @@ class Metrics:
         """A request that was not let in, by the type of its problem."""
         self._refusals.labels(refusal_of(kind)).inc()
 
+    def answered(self, kind: str) -> None:
+        """A request that was let in and answered with a problem of this type: counted where that refuses it."""
+        reason = refusal_behind(kind)
+        if reason is not None:
+            self._refusals.labels(reason).inc()
+
     def compaction(self, trigger: Trigger, outcome: str) -> None:
         """``outcome``: ``ok``, ``aborted``, ``failed``, or the reason of a failure."""
         self._compactions.labels(trigger, outcome).inc()
@@ -179,6 +187,10 @@ class Metrics:
 
     def under_way(self, told: Callable[[], WorkFigures]) -> None:
         self._registry.register(_Told(lambda: work_families(told())))
+
+    def git(self, confined: Callable[[], bool | None]) -> None:
+        """Tells whether the system keeps git from files outside; nothing while ``confined`` gives None."""
+        self._registry.register(_Told(lambda: git_families(confined())))
 
     def spans(self, told: Callable[[], SpanFigures]) -> None:
         self._registry.register(_Told(lambda: span_families(told())))

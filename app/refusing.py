@@ -13,9 +13,13 @@ FAULT = "fault"
 """Where what the log line says of a failure stands, in the scope's state."""
 
 
-def note_problem(scope: Scope, problem: Problem) -> None:
-    """Keeps for the log line why the request was refused: the type of its problem."""
-    scope.setdefault("state", {}).setdefault(FAULT, {"problem": problem.type})
+def note_problem(scope: Scope, problem: Problem) -> bool:
+    """Keeps for the log line why the request was refused: the type of its problem. False: something is noted already.
+
+    That is so where the request has been answered in this one's place.
+    """
+    noted = {"problem": problem.type}
+    return scope.setdefault("state", {}).setdefault(FAULT, noted) is noted
 
 
 async def refuse(problem: Problem, scope: Scope, send: Send, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:

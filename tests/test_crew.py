@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
+import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +20,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from app.cli.crew import Crew
 from app.cli.working import Figures
 from app.metrics import Metrics, StoreFigures
+from tests.starting import served
+from tests.waiting import soon
 
 
 class Worker:
@@ -200,6 +205,121 @@ def test_where_there_is_no_disk_there_is_no_crew(tmp_path: Path, monkeypatch: py
 def test_nobody_else_may_look_into_the_folder(crew: Crew) -> None:
     assert crew.folder.stat().st_mode & 0o077 == 0
     assert crew.folder.stat().st_uid == os.getuid()
+
+
+def test_a_folder_that_is_removed_is_made_again_for_nobody_else_and_all_are_told_of_there(crew: Crew) -> None:
+    one, other = Worker(crew, "0"), Worker(crew, "1")
+    for worker in (one, other):
+        worker.metrics.shed("bodies")
+        worker.leave()
+    shutil.rmtree(crew.folder)
+    told = one.told()
+    assert (told["strata_sheds_total", "bodies"], told["strata_metrics_complete",]) == (1, 1)
+    assert stat.S_IMODE(crew.folder.stat().st_mode) == 0o700
+    other.leave()
+    assert one.told()["strata_sheds_total", "bodies"] == 2
+
+
+def test_one_that_ends_while_the_folder_is_away_is_no_hindrance_to_those_that_end_later(crew: Crew) -> None:
+    one, other = Worker(crew, "0"), Worker(crew, "1")
+    other.metrics.shed("bodies")
+    other.leave()
+    shutil.rmtree(crew.folder)
+    crew.bury("2")
+    other.leave()
+    crew.bury("1")
+    assert one.told()["strata_sheds_total", "bodies"] == 1
+
+
+def of_all(folder: Path) -> None:
+    folder.mkdir()
+    folder.chmod(0o777)
+
+
+def lead_away(folder: Path) -> None:
+    target = folder.with_name(f"{folder.name}-target")
+    target.mkdir(mode=0o700)
+    folder.symlink_to(target)
+
+
+def lead_nowhere(folder: Path) -> None:
+    folder.symlink_to(folder.with_name(f"{folder.name}-target"))
+
+
+def of_another(folder: Path) -> None:
+    folder.mkdir(mode=0o700)
+    os.chown(folder, 12345, 12345)
+
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives folders away")
+
+
+@pytest.mark.parametrize(
+    "taken", [of_all, lead_away, lead_nowhere, Path.touch, pytest.param(of_another, marks=as_root)]
+)
+def test_what_another_put_in_the_place_of_the_folder_is_neither_written_nor_believed(
+    taken: Callable[[Path], None], tmp_path: Path
+) -> None:
+    crew = Crew(tmp_path / "figures")
+    one, other = Worker(crew, "0"), Worker(crew, "1")
+    other.metrics.shed("bodies")
+    other.leave()
+    left = (crew.folder / "worker-1").read_bytes()
+    shutil.rmtree(crew.folder)
+    taken(crew.folder)
+    if crew.folder.is_dir():
+        (crew.folder / "worker-1").write_bytes(left)
+    before = sorted(path.name for path in tmp_path.rglob("*"))
+    one.metrics.shed("connections")
+    told = one.told()
+    assert (told["strata_sheds_total", "connections"], told["strata_sheds_total", "bodies"]) == (1, 0)
+    assert told["strata_metrics_complete",] == 0
+    with pytest.raises(OSError, match=r"^\[Errno"):
+        crew.bury("1")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == before
+
+
+def test_once_the_crew_has_ended_its_folder_is_not_made_again() -> None:
+    crew = Crew.begin()
+    assert crew is not None
+    one = Worker(crew, "0")
+    one.leave()
+    one.figures.end()
+    one.metrics.shed("bodies")
+    one.leave()
+    told = one.told()
+    assert (told["strata_sheds_total", "bodies"], told["strata_metrics_complete",]) == (1, 0)
+    assert not crew.folder.exists()
+
+
+def test_of_workers_that_run_git_the_least_confined_is_told(crew: Crew) -> None:
+    one, other, without = (Worker(crew, name) for name in "012")
+    one.metrics.git(lambda: True)
+    other.metrics.git(lambda: False)
+    without.metrics.git(lambda: None)
+    without.leave()
+    assert one.told()["strata_git_confined",] == 1
+    other.leave()
+    assert one.told()["strata_git_confined",] == 0
+
+
+def figures_of(address: str) -> dict[tuple[str, ...], float]:
+    return read(httpx.get(f"{address}/metrics", timeout=60, trust_env=False).content)
+
+
+def test_workers_that_run_find_each_other_again_once_their_folder_was_removed(tmp_path: Path) -> None:
+    (tmp_path / "temporary").mkdir()
+    with served(tmp_path, "--workers", "2", TMPDIR=str(tmp_path / "temporary")) as (address, process):
+        soon(lambda: figures_of(address)["strata_workers",] == 2)
+        (folder,) = (file.parent for file in tmp_path.glob("temporary/strata-*/worker-0"))
+        shutil.rmtree(folder)
+        soon(lambda: {file.name for file in folder.glob("worker-?")} == {"worker-0", "worker-1"})
+        now = figures_of(address)
+        assert (now["strata_workers",], now["strata_metrics_complete",]) == (2, 1)
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        process.terminate()
+        process.communicate(timeout=60)
+    assert not folder.exists()
 
 
 STEPS = st.lists(st.tuples(st.sampled_from(["count", "ask", "leave", "kill"]), st.integers(0, 2)), max_size=40)

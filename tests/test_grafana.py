@@ -35,7 +35,7 @@ SAMPLES = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count"), "
 LOOKED_FOR = {
     "Requests by route", "Latency by route", "Median by phase", "p99 by phase", "Warm share", "Hits by layer",
     "Prompt cache", "Tokens by part", "Sessions", "Breaker", "Store", "Sheds", "Refusals", "Memory", "Listeners",
-    "Workers",
+    "Workers", "Git confined",
 }  # fmt: skip
 
 SELDOM = ("compactions", "store_failures", "listeners_dropped", "breaker_transitions", "strata_events_total")

@@ -7,6 +7,7 @@ import logging
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,9 +21,10 @@ import pytest
 
 from app import __version__
 from app.cli.lines import PLAIN, Faults, Records, Speech
-from app.log import Log
+from app.log import CUT, Log
+from app.workspaces.landlock import confinement_of
 from tests.asking import answered
-from tests.starting import ROOT, STRATA, surroundings
+from tests.starting import ROOT, STRATA, served, surroundings
 
 CANARY = "canary-7f3a"
 
@@ -180,6 +182,44 @@ def test_where_a_key_is_needed_what_to_try_says_so(tmp_path: Path) -> None:
         assert "sesame" not in second
 
 
+offered = pytest.mark.skipif(confinement_of("git") is None, reason="this system does not confine programs")
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize(
+    ("git", "told"),
+    [
+        pytest.param(f'exec {shutil.which("git")} "$@"', ("git_confined", "info"), marks=offered),
+        ("exit 1", ("git_not_confined", "warning")),
+    ],
+    ids=["confined", "not confined"],
+)
+def test_a_start_says_once_whether_git_is_confined(
+    git: str, told: tuple[str, str], workers: str, tmp_path: Path
+) -> None:
+    program = tmp_path / CANARY / "git"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{git}\n")
+    program.chmod(0o755)
+    lines = said_by_a_start(tmp_path, program.parent, workers)
+    found = [line for line in lines if line["event"].startswith("git_")]
+    assert [(line["event"], line["level"]) for line in found] == [told]
+    assert CANARY not in json.dumps(lines)
+    assert not found[0]["message"].endswith(CUT)
+
+
+def test_where_there_is_no_git_a_start_says_nothing_of_it(tmp_path: Path) -> None:
+    assert {line["event"] for line in said_by_a_start(tmp_path, tmp_path, "1")} == {"request"}
+
+
+def said_by_a_start(home: Path, path: Path, workers: str) -> list[Any]:
+    """What follows the first line."""
+    with served(home, "--workers", workers, PATH=str(path)) as (_, process):
+        process.terminate()
+        _, rest = process.communicate(timeout=60)
+    return [json.loads(line) for line in rest.splitlines()]
+
+
 def test_elsewhere_every_line_of_its_life_is_json(tmp_path: Path) -> None:
     command = [*STRATA, "serve", "--port", "0", "--workers", "2"]
     environment = surroundings(tmp_path, STRATA_ROOTS=str(tmp_path / CANARY))
@@ -191,6 +231,7 @@ def test_elsewhere_every_line_of_its_life_is_json(tmp_path: Path) -> None:
         _, rest = process.communicate(timeout=60)
     assert (first["event"], first["version"], first["level"]) == ("serving", __version__, "info")
     lines = [json.loads(line) for line in rest.splitlines()]
-    assert [line["event"] for line in lines] == ["root_missing", "sessions_apart"]
+    assert [line["event"] for line in lines[:2]] == ["root_missing", "sessions_apart"]
+    assert [line["event"] for line in lines[2:]] in (["git_confined"], ["git_not_confined"])
     assert lines[0]["number"] == 1
     assert CANARY.encode() not in rest

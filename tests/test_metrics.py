@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import sys
 import time
+from dataclasses import replace
+from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI, Request
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
+from app.api import answer_problems
+from app.building import build_contexts
 from app.core.cache_report import Comparison
 from app.core.previous import Previous
+from app.errors import Problem, TookTooLong, TooLarge
 from app.figures import (
     OUTCOMES,
     PARTS,
@@ -25,11 +33,14 @@ from app.figures import (
     outcome_of,
     part_of,
 )
-from app.main import create_app
+from app.main import build_app, create_app
 from app.metrics import LOOK_SECONDS, Metrics, WarmFigures
+from app.refusing import note_problem
 from app.settings import Settings
+from app.workspaces.landlock import Confinement
+from app.workspaces.program import GitProgram
 from tests.asking import CWD, ask, inline, refused
-from tests.compacting import compacting
+from tests.compacting import asking, compacting
 from tests.serving import serve
 
 
@@ -108,6 +119,133 @@ def test_sheds_and_refusals_are_counted_by_reason() -> None:
         ("strata_refusals_total", "rate"): 1,
         ("strata_refusals_total", "other"): 1,
     }
+
+
+def test_only_a_problem_that_refuses_a_request_counts_once_it_was_let_in() -> None:
+    metrics = Metrics(CollectorRegistry())
+    for problem in Problem.__subclasses__():
+        metrics.answered(problem.type)
+    assert figures(metrics.written().decode()) == {
+        ("strata_refusals_total", reason): 1 for reason in ("limits", "slow", "media_type", "breaker")
+    }
+
+
+def refusals(client: httpx.Client) -> dict[str, float]:
+    told = figures(client.get("/metrics").text)
+    return {name[1]: value for name, value in told.items() if name[0] == "strata_refusals_total"}
+
+
+JSON = {"content-type": "application/json"}
+LOOKS = {"workspace": inline({f"{CWD}/{number}": "" for number in range(101)})["workspace"]}
+REFUSED: list[tuple[str, dict[str, Any], int, str]] = [
+    ("/v1/context", {"json": inline({f"{CWD}/{number}.md": "" for number in range(201)})}, 413, "limits"),
+    ("/v1/context", {"json": inline(workspace={"cwd": "/a" * 9})}, 413, "limits"),
+    ("/v1/attachments", {"json": {"workspace": inline(workspace={"home": "/a" * 9})["workspace"], "touched": []}},
+     413, "limits"),
+    ("/v1/scan", {"json": LOOKS}, 413, "limits"),
+    ("/v1/context", {"content": b" " * 20_001, "headers": JSON}, 413, "size"),
+    ("/v1/context", {"content": iter([b" " * 20_001]), "headers": JSON}, 413, "size"),
+    ("/v1/context", {"content": b"{}", "headers": {"content-type": "text/plain"}}, 415, "media_type"),
+    ("/v1/models", {"headers": {"origin": "https://page.example"}}, 403, "origin"),
+    ("/v1/models", {"headers": {"host": "page.example"}}, 421, "host"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "asked", "status", "reason"), REFUSED)
+def test_a_request_that_is_refused_counts_once_wherever_that_was(
+    path: str, asked: dict[str, Any], status: int, reason: str
+) -> None:
+    settings = Settings(roots=(), max_files=200, max_depth=8, max_looks=100, max_body_bytes=20_000)
+    with serve(create_app(settings)) as address, httpx.Client(base_url=address, trust_env=False) as client:
+        assert client.post(path, **asked).status_code == status
+        assert refusals(client) == {reason: 1}
+
+
+def test_an_automatic_compaction_that_the_breaker_stops_counts_as_refused() -> None:
+    with compacting(None) as client:
+        ask(client, inline(session_id="s"))
+        for _ in range(3):
+            client.post("/v1/sessions/s/compactions", json={"trigger": "automatic", "outcome": "failed"})
+        body = asking(session_id="s", trigger="automatic")
+        refused(client.post("/v1/compactions", json=body), 409, "breaker-open")
+        assert refusals(client) == {"breaker": 1}
+
+
+def test_what_is_only_wrong_or_not_there_is_no_refusal(service: httpx.Client) -> None:
+    before = refusals(service)
+    for asked, kind, status in (
+        (service.post("/v1/context", content=b"{", headers=JSON), "not-json", 400),
+        (service.get("/v1/nothing"), "not-found", 404),
+        (
+            service.post("/v1/context", json=inline(workspace={"source": "local", "files": None})),
+            "invalid-request",
+            422,
+        ),
+        (service.put("/v1/context", json={}), "method-not-allowed", 405),
+        (service.get("/v1/sessions/nobody"), "session-not-found", 404),
+    ):
+        assert (asked.status_code, asked.json()["type"]) == (status, f"urn:strata:problem:{kind}")
+    assert refusals(service) == before
+
+
+def test_what_is_refused_once_it_was_answered_already_does_not_count() -> None:
+    told: list[str] = []
+    app = FastAPI()
+    answer_problems(app, told.append)
+
+    @app.get("/late")
+    async def late(request: Request) -> None:
+        note_problem(request.scope, TookTooLong("It took too long."))
+        raise TooLarge("It is too large.")
+
+    @app.get("/large")
+    async def large() -> None:
+        raise TooLarge("It is too large.")
+
+    with serve(app) as address:
+        for path in ("/late", "/large"):
+            assert httpx.get(f"{address}{path}", trust_env=False).status_code == 413
+    assert told == ["too-large"]
+
+
+def test_a_body_that_stops_coming_counts_once() -> None:
+    settings = Settings(roots=(), body_seconds=0.3)
+    with serve(create_app(settings)) as address, httpx.Client(base_url=address, trust_env=False) as client:
+        host, _, port = address.removeprefix("http://").partition(":")
+        head = (
+            f"POST /v1/scan HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{{"
+        )
+        with socket.create_connection((host, int(port)), timeout=60) as connection:
+            connection.sendall(head.encode())
+            assert connection.recv(65536).startswith(b"HTTP/1.1 408 ")
+            connection.recv(65536)
+        assert refusals(client) == {"slow": 1}
+
+
+@pytest.mark.parametrize(("confined", "told"), [(True, {1.0}), (False, {0.0}), (None, set())])
+def test_whether_git_is_confined_is_told_where_there_is_git(confined: bool | None, told: set[float]) -> None:
+    metrics = Metrics(CollectorRegistry())
+    metrics.git(lambda: confined)
+    now = samples(metrics.written().decode())
+    assert {value for name, value in now.items() if name[0] == "strata_git_confined"} == told
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        (GitProgram(sys.executable, confinement=Confinement(sys.executable, version=1)), {1.0}),
+        (GitProgram(sys.executable), {0.0}),
+        (GitProgram("/nonexistent/git"), set()),
+    ],
+    ids=["confined", "not confined", "missing"],
+)
+def test_a_service_tells_of_the_git_that_it_runs(program: GitProgram, told: set[float]) -> None:
+    settings = Settings(roots=())
+    contexts = build_contexts(settings)
+    ground = replace(contexts.ground, program=program)
+    with serve(build_app(settings, replace(contexts, ground=ground))) as address:
+        now = samples(httpx.get(f"{address}/metrics", trust_env=False).text)
+    assert {value for name, value in now.items() if name[0] == "strata_git_confined"} == told
 
 
 def test_figures_of_others_are_asked_for_when_they_are_told() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -20,11 +22,12 @@ from app.request_metrics import Histogram, Row
 LASTING = frozenset({"counter", "histogram", "summary"})
 """Kinds of figures that outlive the worker they were counted by."""
 
-LEAST = frozenset({"strata_store_reachable", "process_start_time_seconds", "process_max_fds"})
+LEAST = frozenset({"strata_store_reachable", "strata_git_confined", "process_start_time_seconds", "process_max_fds"})
 """Gauges of which the least counts; of the others it is the sum."""
 
 MOST_ATTEMPTS = 50
 
+_OURS_ALONE, _OTHERS = 0o700, 0o077
 _GONE = "gone"
 _WORKER = "worker-"
 
@@ -40,9 +43,11 @@ class _Gone:
 
 @dataclass(frozen=True, slots=True)
 class Crew:
-    """The folder that the workers share; only the one that started them makes and ends it, and buries the dead.
+    """The folder that the workers share; only the one that started them begins and ends it, and buries the dead.
 
-    A counter that was told once never goes down as long as who is asked leaves its own figures before it tells them.
+    A counter that was told once never goes down as long as who is asked leaves its own figures before it tells them,
+    and the folder stays. Whoever leaves something makes it again where it was removed: those who live leave theirs
+    there, and what others had counted is lost.
     """
 
     folder: Path
@@ -60,6 +65,7 @@ class Crew:
 
     def leave(self, name: str, own: Iterable[Metric]) -> None:
         """Raises OSError."""
+        self._stand()
         self._write(f"{_WORKER}{name}", [_row(family) for family in own])
 
     def all(self) -> list[Metric]:
@@ -67,6 +73,7 @@ class Crew:
 
         Raises OSError.
         """
+        self._look()
         for _ in range(MOST_ATTEMPTS):
             gone = self._gone()
             found = [*gone.families, *self._living(gone.names)]
@@ -76,6 +83,7 @@ class Crew:
 
     def bury(self, name: str) -> None:
         """Keeps what lasts of a worker that has ended. Raises OSError: it is still counted as if it lived."""
+        self._stand()
         left, gone = self.folder / f"{_WORKER}{name}", self._gone()
         if name not in gone.names and left.exists():
             lasting = [family for family in self._read(left) if family.type in LASTING]
@@ -84,6 +92,17 @@ class Crew:
             self._write(_GONE, {"number": gone.number + 1, "names": names, "families": rows})
         for file in (left, left.with_suffix(".new")):
             file.unlink(missing_ok=True)
+
+    def _stand(self) -> None:
+        """Makes the folder again where it was removed. Raises OSError as `_look` does."""
+        with suppress(FileExistsError):
+            self.folder.mkdir(_OURS_ALONE)
+        self._look()
+
+    def _look(self) -> None:
+        """Raises OSError: the folder is not there, or is another's."""
+        if not _is_ours_alone(self.folder.lstat()):
+            raise PermissionError(errno.EPERM, "the folder of figures is not this service's own any more")
 
     def _living(self, buried: frozenset[str]) -> Iterator[Metric]:
         for file in sorted(self.folder.glob(f"{_WORKER}*")):
@@ -105,6 +124,12 @@ class Crew:
         new = self.folder / f"{name}.new"
         new.write_bytes(orjson.dumps(rows))
         new.replace(self.folder / name)
+
+
+def _is_ours_alone(found: os.stat_result) -> bool:
+    if not stat.S_ISDIR(found.st_mode):
+        return False
+    return not hasattr(os, "geteuid") or (found.st_uid == os.geteuid() and not found.st_mode & _OTHERS)
 
 
 def _row(family: Metric) -> list[Any]:

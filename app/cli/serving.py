@@ -10,9 +10,9 @@ from contextlib import suppress
 import typer
 
 from app import __version__
-from app.building import CannotStartError
+from app.building import CannotStartError, git_program
 from app.cli.asking import failed
-from app.cli.lines import record_everything, speech
+from app.cli.lines import Speech, record_everything, speech
 from app.cli.server import Server
 from app.cli.workers import Workers
 from app.cli.working import NOT_SERVING
@@ -31,6 +31,12 @@ _APART = (
     "STRATA_REDIS_URL, or use one worker, where sessions matter."
 )
 _BODY = '{"model": "sonnet", "workspace": {"source": "inline", "cwd": "/p", "files": {"/p/CLAUDE.md": "Use tabs."}}}'
+_GIT_CONFINED = "the system keeps git from all files but those of the repository that it is asked about"
+_GIT_NOT_CONFINED = (
+    "nothing of the system keeps git from files outside: where somebody swaps a folder while git reads it, names from "
+    "outside of the roots can show in a status. Use Linux 5.13 or later on x86_64 or arm64 with Landlock switched on, "
+    "and git in /usr; or run the service as an account that can read no more than the roots."
+)
 _ROOT_MISSING = "The root of this number is no folder: nothing is read from it."
 
 
@@ -59,6 +65,15 @@ def announce(settings: Settings, port: int) -> None:
             said.say("warning", "root_missing", told, {"number": number}, line=_ROOT_MISSING)
     if settings.workers > 1 and settings.redis_url is None:
         said.say("warning", "sessions_apart", f"strata: {settings.workers} {_APART}", {"workers": settings.workers})
+    _tell_of_git(said, confined=git_program(settings).confined)
+
+
+def _tell_of_git(said: Speech, *, confined: bool | None) -> None:
+    """None: there is no git, of which nothing is to be said."""
+    if confined:
+        said.say("info", "git_confined", f"strata: {_GIT_CONFINED}")
+    elif confined is not None:
+        said.say("warning", "git_not_confined", f"strata: {_GIT_NOT_CONFINED}")
 
 
 def _invitation(settings: Settings, address: str) -> str:

@@ -62,6 +62,13 @@ class Figures:
             await self.leave()
             await asyncio.sleep(LEAVING_SECONDS)
 
+    def end(self) -> None:
+        """Ends the crew: from now on nothing is left, or its folder would be made again."""
+        with self._lock:
+            crew, self._crew = self._crew, None
+        if crew is not None:
+            crew.end()
+
     def _own(self) -> tuple[int, tuple[Metric, ...]]:
         self._turns += 1
         return self._turns, tuple(self._metrics.families())
@@ -116,19 +123,19 @@ def work(settings: Settings, listening: socket.socket, ready: Connection, crew: 
         except CannotStartError as error:
             typer.echo(f"strata: {error}", err=True)
             sys.exit(NOT_SERVING)
-        server = WorkingServer(app, ready, Figures(app.state.metrics, crew, name))
+        figures = Figures(app.state.metrics, crew, name)
+        server = WorkingServer(app, ready, figures)
         record_everything(log)
-        threading.Thread(target=_end_with_the_parent, args=(server, crew), daemon=True).start()
+        threading.Thread(target=_end_with_the_parent, args=(server, figures), daemon=True).start()
         server.run(sockets=[listening])
 
 
-def _end_with_the_parent(server: Server, crew: Crew | None) -> None:
+def _end_with_the_parent(server: Server, figures: Figures) -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
         server.should_exit = True
-        if crew is not None:
-            crew.end()
+        figures.end()
 
 
 def _take_signals() -> None:

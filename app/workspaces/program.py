@@ -7,6 +7,7 @@ whatever happens to the repository's meanwhile.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -76,8 +77,9 @@ class GitProgram:
     confinement: Confinement | None = None
 
     @property
-    def confined(self) -> bool:
-        return self.confinement is not None
+    def confined(self) -> bool | None:
+        """Whether the system itself keeps it from files outside; None: there is no such program."""
+        return self.confinement is not None if shutil.which(self.executable) else None
 
     def snapshot(self, shown: Shown, cwd: str) -> GitFacts:
         """What git says of the checkout at ``cwd``; a field is None when git gave no answer to it in time."""
