@@ -166,6 +166,7 @@ def gate_limits(settings: Settings) -> GateLimits:
         answer_seconds=2 * settings.request_seconds + MARGIN_SECONDS,
         compaction_seconds=settings.compact_seconds + 4 * settings.request_seconds + MARGIN_SECONDS,
         count_seconds=settings.count_seconds + 2 * settings.request_seconds + MARGIN_SECONDS,
+        max_values=settings.max_values,
     )
 
 

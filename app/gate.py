@@ -16,12 +16,16 @@ from app.figures import Shed
 from app.guard import OPEN_PATHS, is_stream
 from app.phases import phase
 from app.refusing import refuse
+from app.traffic import Place
+from app.wire.parsing import MOST_VALUES, refuse_many_values
 
 COMPACTIONS = "/v1/compactions"
 TOKENS = "/v1/tokens"
 
 FREE_PATHS = OPEN_PATHS | {"/metrics", "/docs", "/openapi.json"}
 """What is answered however much there is to do."""
+
+_LASTING = {name: f"STRATA_{what}_SECONDS and more" for name, what in ((COMPACTIONS, "COMPACT"), (TOKENS, "COUNT"))}
 
 AGAIN_SECONDS = 1.0
 """When to ask again, where nothing better is known."""
@@ -32,7 +36,7 @@ class GateLimits:
     """``max_upstream_requests`` are those that may ask upstream for counts and summaries.
 
     ``answer_seconds``, ``compaction_seconds`` and ``count_seconds`` are the most until an answer begins, from when a
-    request has its place; the time of its body does not count.
+    request has its place; the time of its body does not count. ``max_values`` are of JSON, in one body.
     """
 
     max_requests: int
@@ -42,6 +46,7 @@ class GateLimits:
     answer_seconds: float
     compaction_seconds: float
     count_seconds: float
+    max_values: int = MOST_VALUES
 
 
 class Places:
@@ -83,22 +88,6 @@ class Places:
             self.taken -= 1
 
 
-class Place:
-    """One that was taken. It is held until its answer begins: a reader who is slow keeps nobody from working.
-
-    Where somebody else has answered for it, it is held until its work has ended.
-    """
-
-    def __init__(self, places: Places) -> None:
-        self._places: Places | None = places
-
-    def give_back(self) -> None:
-        """Once; after that it does nothing."""
-        places, self._places = self._places, None
-        if places is not None:
-            places.give_back()
-
-
 class Room:
     """The places there are, for as long as the process lives."""
 
@@ -120,7 +109,7 @@ class Gate:
         if scope["type"] != "http" or path in FREE_PATHS or is_stream(scope):
             await self.app(scope, receive, send)
         else:
-            early = Early(receive)
+            early = Early(receive, self._room.limits.max_values)
             await early.whole()
             if scope["method"] == "POST" and path in self._room.upstream:
                 await self._asks_upstream(early, scope, send)
@@ -130,7 +119,7 @@ class Gate:
     async def _asks_upstream(self, early: Early, scope: Scope, send: Send) -> None:
         path = scope["path"]
         if self._room.upstream[path].take():
-            place = Place(self._room.upstream[path])
+            place = Place(self._room.upstream[path].give_back)
             await self._answer(place, self._room.seconds[path], scope, early.receive, send)
         else:
             told = "Too many requests that may ask upstream are under way (STRATA_MAX_UPSTREAM_REQUESTS)"
@@ -139,7 +128,7 @@ class Gate:
     async def _works(self, early: Early, scope: Scope, send: Send) -> None:
         places, limits = self._room.working, self._room.limits
         if places.take() or (places.waiting < limits.max_queue and await self._waited(places, early)):
-            await self._answer(Place(places), limits.answer_seconds, scope, early.receive, send)
+            await self._answer(Place(places.give_back), limits.answer_seconds, scope, early.receive, send)
         elif early.is_gone:
             await refuse(_overloaded("The caller went away before its turn"), scope, send)
         elif early.has_waited:
@@ -183,10 +172,14 @@ class Gate:
 
 
 class Early:
-    """A request whose body is taken before it has its place, and given again."""
+    """A request whose body is taken before it has its place, and given again where it has no more than ``most_values``.
 
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
+    Whoever asks for it has TooLarge of another one.
+    """
+
+    def __init__(self, receive: Receive, most_values: int) -> None:
+        self._receive, self._most_values = receive, most_values
+        self._is_weighed = False
         self._taken: deque[Message] = deque()
         self.has_waited = self.is_gone = False
 
@@ -207,7 +200,14 @@ class Early:
         self.is_gone = True
 
     async def receive(self) -> Message:
+        if not self._is_weighed:
+            self._is_weighed = True
+            await self._weigh([message.get("body", b"") for message in self._taken])
         return self._taken.popleft() if self._taken else await self._receive()
+
+    async def _weigh(self, parts: list[bytes]) -> None:
+        if sum(map(len, parts)) > self._most_values:
+            await asyncio.to_thread(lambda: refuse_many_values(b"".join(parts), self._most_values))
 
 
 class Answering:
@@ -283,7 +283,8 @@ class Answering:
 
     def _ring(self) -> None:
         self._late()
-        told = f"There was no answer in {self._seconds:g} seconds (STRATA_REQUEST_SECONDS, twice, and some)"
+        named = _LASTING.get(self._scope["path"], "STRATA_REQUEST_SECONDS, twice, and some")
+        told = f"There was no answer in {self._seconds:g} seconds ({named})"
         problem = TookTooLong(f"{told}: ask again, or for less at once.")
         self._refusing = self._loop.create_task(refuse(problem, self._scope, self._send))
         self._alarm = self._loop.call_later(self._seconds, self._end)

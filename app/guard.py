@@ -19,6 +19,7 @@ from app.refusing import refuse
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 _HOST = re.compile(r"(?:\[(?P<address>[^]]+)]|(?P<name>[^:[\]]+))(?::\d*)?")
+_ABSOLUTE = re.compile(rb"[A-Za-z][^:/?#]*://(?P<authority>[^/?#]*)")
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 LONGEST_HOST = 300
@@ -112,8 +113,8 @@ class Admission:
         meter = self.meters.of(caller)
         most, now = (caller.streams, meter.streams) if streams else (caller.at_once, meter.under_way)
         if most is not None and now >= most:
-            what = "event streams" if streams else "requests"
-            raise TooManyAtOnce(f"This key may have {most} {what} at once: wait until one has ended.")
+            what, named = ("event streams", "event_streams") if streams else ("requests", "requests_at_once")
+            raise TooManyAtOnce(f"This key may have {most} {what} at once ({named}): wait until one has ended.")
         meter.streams += streams
         meter.under_way += not streams
         try:
@@ -161,7 +162,8 @@ class Guard:
             return
         wait = 0.0 if path in OPEN_PATHS else self.admission.wait(verdict)
         if wait:
-            told = f"This key may ask {verdict.rate.per_minute:,} times a minute" if verdict.rate else "Ask later"
+            most = f"{verdict.rate.per_minute:,} times a minute (requests_per_minute)" if verdict.rate else "no more"
+            told = f"This key may ask {most}"
             await self._refuse(RateLimited(f"{told}: ask again after Retry-After.", seconds=wait), scope, send)
             return
         scope.setdefault("state", {})[CALLER] = verdict
@@ -211,6 +213,12 @@ def is_stream(scope: Scope) -> bool:
     """Whether it asks for a session's events, as the routes have it: a slash in a session's name is no part of that."""
     path = scope.get("raw_path") or quote(scope["path"]).encode()
     return scope["method"] == "GET" and _STREAMS.fullmatch(path.partition(b"?")[0]) is not None
+
+
+def host_in(target: bytes) -> bytes | None:
+    """The host of a target in absolute form, which counts instead of the header (RFC 9112, 3.2.2); None: no host."""
+    absolute = _ABSOLUTE.match(target)
+    return absolute["authority"] if absolute else None
 
 
 def _key_in(headers: Mapping[bytes, bytes]) -> bytes:

@@ -102,6 +102,7 @@ class Settings(BaseSettings):
     max_patterns: Annotated[int, Field(ge=1)] = 20_000
     max_looks: Annotated[int, Field(ge=100)] = 200_000
     max_files: Annotated[int, Field(ge=1)] = 20_000
+    max_values: Annotated[int, Field(ge=100)] = 200_000
     max_depth: Annotated[int, Field(ge=8, le=256)] = 128
     max_requests: Annotated[int, Field(ge=1)] = 32
     max_queue: Annotated[int, Field(ge=0)] = 256

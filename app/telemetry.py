@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import time
@@ -13,6 +14,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.callers import caller_of
+from app.errors import TookTooLong
 from app.log import Log
 from app.origins import Origins
 from app.phases import Phase, Phases, Timeline, run_with, run_without, timeline_of
@@ -22,6 +24,8 @@ from app.tracing import Spans, Told
 
 SLOW_SECONDS = 1.0
 """From here on the line of a request says what its time went into."""
+
+STOPPED = "The service stops, and this took longer than it waits for what is under way: ask again."
 
 NOSNIFF = (b"x-content-type-options", b"nosniff")
 
@@ -125,6 +129,10 @@ class Telemetry:
         running = run_with(timeline)
         try:
             await self.app(scope, receive, send_named)
+        except asyncio.CancelledError:
+            status = status if answered else TookTooLong.status
+            _note_stop(scope, begun=bool(answered))
+            raise
         finally:
             run_without(running)
             self.telling.tell(
@@ -148,6 +156,21 @@ class Telemetry:
 def note_fault(scope: Scope, error: Exception) -> None:
     """Keeps for the log line what kind of error it was and the last lines of code it came through."""
     scope.setdefault("state", {})[FAULT] = fault_of(error)
+
+
+def tell_of_stop(scope: Scope, telling: Telling) -> None:
+    """As `Telemetry` does, of a request that was cut because the process ends before it came as far as that."""
+    name = scope["state"]["request_id"] = id_given(scope["headers"]) or telling.new_id()
+    began = timeline_of(scope).began
+    _note_stop(scope, begun=False)
+    fault = scope["state"][FAULT]
+    telling.tell(name, scope["method"], None, status=TookTooLong.status, began=began, answered=0.0, **fault)
+
+
+def _note_stop(scope: Scope, *, begun: bool) -> None:
+    """Keeps for the log line that the request was cut because the process ends: nothing failed."""
+    problem = {} if begun else {"problem": TookTooLong.type}
+    scope["state"][FAULT] = {**problem, **scope["state"].get(FAULT, {}), "cut": "stopping"}
 
 
 def fault_of(error: BaseException) -> dict[str, Any]:

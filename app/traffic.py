@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,6 +13,9 @@ LOOKS = 4
 
 LONGEST_PAUSE = 1.0
 """Seconds between two looks, at most."""
+
+MOST_BODIES_BYTES = 256 * 1024 * 1024
+"""Of an application that says nothing of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,7 @@ class Patience:
 class BodyBudget:
     """Bytes of bodies of requests that are under way; never more than ``most_bytes``."""
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, most_bytes: int = MOST_BODIES_BYTES) -> None:
         self.most_bytes = most_bytes
         self.held = 0
 
@@ -50,6 +54,22 @@ class BodyBudget:
 
     def give_back(self, size: int) -> None:
         self.held -= size
+
+
+class Place:
+    """One that was taken. It is held until its answer begins: a reader who is slow keeps nobody from working.
+
+    Where somebody else has answered for it, it is held until its work has ended.
+    """
+
+    def __init__(self, give_back: Callable[[], object]) -> None:
+        self._give_back: Callable[[], object] | None = give_back
+
+    def give_back(self) -> None:
+        """Once; after that it does nothing."""
+        give_back, self._give_back = self._give_back, None
+        if give_back is not None:
+            give_back()
 
 
 class Traffic:
@@ -65,3 +85,16 @@ class Traffic:
     def holds_too_much(self) -> bool:
         """Whether more waits to be sent than bodies may have."""
         return self.unsent > self.bodies.most_bytes
+
+
+class Counted:
+    """A transport that knows how many bytes it was given."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._write = transport.write
+        self.written = 0
+        self.is_closing, self.close, self.abort = transport.is_closing, transport.close, transport.abort
+
+    def write(self, data: bytes) -> None:
+        self.written += len(data)
+        self._write(data)

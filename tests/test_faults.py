@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import resource
@@ -21,21 +22,27 @@ from uuid import uuid4
 
 import httpx
 import pytest
+from prometheus_client import CollectorRegistry
+from starlette.types import Message, Receive, Scope, Send
 
 from app.building import build_contexts
 from app.core.budget import FAILURES_TO_OPEN
+from app.log import Log
 from app.main import build_app, create_app
+from app.request_metrics import RequestMetrics
 from app.settings import Settings
+from app.telemetry import Telemetry, Telling
 from app.workspaces.disk import Disk
 from app.workspaces.footprints import Footprints
 from tests.asking import CWD, ask, bare, inline, local, refused
 from tests.compacting import KEY, Watch, asking, compacting, report, run, talk, timed
 from tests.listening import wait_until
 from tests.serving import serve
-from tests.standin.mishaps import Cut, Drip, Hold, Scripted, mishaps
+from tests.standin.mishaps import Cut, Drip, Hold, Scripted, Stall, mishaps
 from tests.standin.server import StandIn
 from tests.starting import ROOT, STRATA, served, surroundings
 from tests.stores.redis_server import RedisServer, redis_server
+from tests.wires import Wire, connected, head, posted
 
 YEAR = 365 * 24 * 3600.0
 WRITES = (b"EVALSHA", b"EVAL", b"evalsha", b"eval")
@@ -511,3 +518,126 @@ def test_a_compaction_that_is_under_way_is_answered_before_the_end(
         running.join(60)
         assert process.wait(60) == 0
     assert [one["outcome"] for one in found] == ["ok"]
+
+
+STOPPING = """
+import socket
+from app.cli.lines import record_everything
+from app.cli.server import Server
+from app.log import standard_error_log
+from app.main import create_app
+with socket.create_server(("127.0.0.1", 0)) as listening:
+    server = Server(create_app(), drain_seconds=1)
+    record_everything(standard_error_log("info"))
+    print(listening.getsockname()[1], flush=True)
+    server.run(sockets=[listening])
+"""
+
+
+@contextmanager
+def impatiently_stopping(home: Path, **given: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A server that waits for what is under way for a second, and its address."""
+    command = [sys.executable, "-c", STOPPING]
+    with subprocess.Popen(
+        command, env=surroundings(home, **given), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        try:
+            assert process.stdout is not None
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}", process
+        finally:
+            process.kill()
+
+
+def log_of(process: subprocess.Popen[bytes]) -> list[dict[str, Any]]:
+    """What was told until the process has ended."""
+    return [json.loads(line) for line in process.communicate(timeout=60)[1].splitlines()]
+
+
+def told_to_come_again(wire: Wire) -> str:
+    """The name of a request that the end of the process has cut."""
+    status, headers, body = wire.answer()
+    problem = json.loads(body)
+    assert (status, problem["type"]) == (503, "urn:strata:problem:took-too-long")
+    assert (headers["connection"], headers["retry-after"]) == ("close", "1")
+    assert problem["detail"].startswith("The service stops")
+    assert problem["request_id"] == headers["x-request-id"]
+    assert wire.is_closed()
+    return headers["x-request-id"]
+
+
+def test_what_lasts_longer_than_the_end_is_told_to_come_again_and_is_no_fault(
+    home: Path, upstream: StandIn, upstream_url: str
+) -> None:
+    upstream.standing = Stall()
+    given = {"STRATA_UPSTREAM_URL": upstream_url, "ANTHROPIC_API_KEY": KEY}
+    context, scan = json.dumps(inline()).encode(), json.dumps(PLAIN).encode()
+    with (
+        impatiently_stopping(home, **given) as (address, process),
+        connected(address) as waiting,
+        connected(address) as known,
+        connected(address) as new,
+        connected(address) as behind,
+    ):
+        waiting.sendall(posted(json.dumps(asking()).encode(), path="/v1/compactions"))
+        assert upstream.asked.wait(60)
+        known.sendall(head(length=len(context)) + context[:-1])
+        new.sendall(head(path="/v1/scan", length=len(scan)) + scan[:-1])
+        behind.sendall(head("GET", "/v1/models", None) + head(path="/v1/scan", length=9) + b"{")
+        assert behind.answer()[0] == 200
+        process.send_signal(signal.SIGTERM)
+        cut = {told_to_come_again(wire) for wire in (waiting, known, new, behind)}
+        log = log_of(process)
+    assert {line["event"] for line in log}.isdisjoint({"library", "fault"})
+    ended = [line for line in log if line["event"] == "request" and line["status"] != 200]
+    assert {line["id"] for line in ended} == cut
+    assert [(line["status"], line["problem"], line["cut"]) for line in ended] == [
+        (503, "took-too-long", "stopping")
+    ] * 4
+
+
+def test_a_compaction_that_is_cut_at_the_end_gives_its_session_back(
+    home: Path, redis: RedisServer, upstream: StandIn, upstream_url: str
+) -> None:
+    body = asking(session_id=uuid4().hex, trigger="automatic")
+    given = {"STRATA_REDIS_URL": redis.url, "STRATA_UPSTREAM_URL": upstream_url, "ANTHROPIC_API_KEY": KEY}
+    with impatiently_stopping(home, **given) as (address, process), connected(address) as wire:
+        with calling(address) as client:
+            ask(client, {name: value for name, value in body.items() if name not in {"mode", "trigger"}})
+        upstream.answer_next(Stall())
+        wire.sendall(posted(json.dumps(body).encode(), path="/v1/compactions"))
+        assert upstream.asked.wait(60)
+        process.send_signal(signal.SIGTERM)
+        told_to_come_again(wire)
+        process.wait(60)
+    with compacting(upstream_url, redis_url=redis.url) as other:
+        found = run(other, body)
+    assert (found["outcome"], found["breaker"]["consecutive_failures"]) == ("ok", 0)
+
+
+def test_an_answer_that_is_cut_at_the_end_after_it_began_keeps_its_status() -> None:
+    lines: list[bytes] = []
+    telling = Telling(Log("info", lines.append, time.time), RequestMetrics(CollectorRegistry()))
+    begun = asyncio.Event()
+
+    async def answers(_: Scope, __: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        begun.set()
+        await asyncio.Event().wait()
+
+    async def never() -> Message:
+        raise NotImplementedError
+
+    async def send(_: Message) -> None:
+        return
+
+    async def cut() -> None:
+        scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
+        task = asyncio.create_task(Telemetry(answers, telling)(scope, never, send))
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cut())
+    [line] = [json.loads(line) for line in b"".join(lines).splitlines()]
+    assert (line["status"], line["cut"], "problem" in line) == (200, "stopping", False)

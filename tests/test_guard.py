@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,6 +14,8 @@ import pytest
 from pydantic import ValidationError
 from starlette.types import Message, Receive, Scope, Send
 
+from app.callers import ANYONE
+from app.errors import TooManyAtOnce
 from app.guard import Guard
 from app.main import create_app
 from app.settings import Settings
@@ -263,3 +268,55 @@ def test_a_verdict_does_not_change_when_it_is_asked_for_again() -> None:
         return [message["status"] for message in sent if message["type"] == "http.response.start"]
 
     assert asyncio.run(statuses()) == [204, 403, 421] * 2
+
+
+# Values
+
+
+@pytest.mark.parametrize("most", [100, 1000])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/context",
+        "/v1/attachments",
+        "/v1/scan",
+        "/v1/tokens",
+        "/v1/cache/lint",
+        "/v1/compactions",
+        "/v1/sessions/s/compactions",
+        "/v1/sessions/s/clear",
+    ],
+)
+def test_a_body_holds_as_many_values_as_is_set_wherever_it_is_sent(path: str, most: int) -> None:
+    with guarded(max_values=most) as client:
+        assert client.post(path, json=[0] * (most - 10)).status_code == 422
+        bodies: list[list[Any]] = [[0] * (most + 10), [{}] * most]
+        for body in bodies:
+            problem = refused(client.post(path, json=body), 413, "too-large")
+            assert f"{most:,} JSON values (STRATA_MAX_VALUES)" in problem["detail"]
+        assert client.post(path, content=b"0," * most).status_code == 415
+        assert client.post("/v1/context", json=inline({})).status_code == 200
+
+
+# What a key may
+
+
+@pytest.mark.parametrize(("streams", "name"), [(False, "requests_at_once"), (True, "event_streams")])
+def test_how_much_a_key_may_at_once_is_told_by_its_name_in_the_file(streams: bool, name: str) -> None:
+    one, caller = admission(), replace(ANYONE, at_once=1, streams=1)
+    with (
+        one.under_way(caller, streams=streams),
+        pytest.raises(TooManyAtOnce, match=rf"\({name}\)"),
+        one.under_way(caller, streams=streams),
+    ):
+        raise AssertionError
+
+
+def test_how_often_a_key_may_ask_is_told_by_its_name_in_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "keys.toml"
+    digest = hashlib.sha256(b"k").hexdigest()
+    file.write_text(f'[[keys]]\nname = "a"\nsha256 = "{digest}"\nrequests_per_minute = 1\n')
+    with guarded(keys_file=file) as client:
+        answers = [client.get("/v1/models", headers={"x-api-key": "k"}) for _ in range(2)]
+    assert answers[0].status_code == 200
+    assert "(requests_per_minute)" in refused(answers[1], 429, "rate-limited")["detail"]

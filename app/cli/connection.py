@@ -11,9 +11,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from app.cli.turning_away import Crowded, name_for, refusing, tell_of, too_slow, written
-from app.errors import NotHttp, Overloaded, Problem
-from app.telemetry import Telling
-from app.traffic import LONGEST_PAUSE, LOOKS, BodyBudget, Patience, Traffic
+from app.errors import NotHttp, Overloaded, Problem, TookTooLong
+from app.guard import host_in
+from app.telemetry import STOPPED, Telling, tell_of_stop
+from app.traffic import LONGEST_PAUSE, LOOKS, BodyBudget, Counted, Patience, Traffic
 
 LONGEST_HEAD = 64 * 1024
 """Bytes of a request's head, and of what may stand between two pieces of a body."""
@@ -24,21 +25,9 @@ MOST_HEADERS = 256
 MOST_WAITING = 32
 """Requests that wait on one connection for the answer to an earlier one."""
 
-MOST_BODIES_BYTES = 256 * 1024 * 1024
-"""Of an application that says nothing of it."""
+VERSIONS = frozenset({"1.0", "1.1"})
 
-
-class Counted:
-    """A transport that knows how many bytes it was given."""
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._write = transport.write
-        self.written = 0
-        self.is_closing, self.close, self.abort = transport.is_closing, transport.close, transport.abort
-
-    def write(self, data: bytes) -> None:
-        self.written += len(data)
-        self._write(data)
+_OF_ONE_HOP = frozenset({b"upgrade", b"connection"})
 
 
 class Connection(HttpToolsProtocol):
@@ -51,12 +40,12 @@ class Connection(HttpToolsProtocol):
         super().__init__(*args, **more)
         app = self.config.app
         given: Traffic | None = getattr(getattr(app, "state", None), "traffic", None)
-        self._traffic = given or Traffic(Patience(), BodyBudget(MOST_BODIES_BYTES), len)
+        self._traffic = given or Traffic(Patience(), BodyBudget(), len)
         self._telling: Telling | None = getattr(getattr(app, "front", None), "telling", None)
         self._pause = min(self._traffic.patience.pause, self.timeout_keep_alive / LOOKS or LONGEST_PAUSE)
         self._running: RequestResponseCycle | None = None
         self._weights: dict[RequestResponseCycle, int] = {}
-        self._crowded = self._deaf = self._coming = False
+        self._crowded = self._deaf = self._coming = self._is_aside = False
         self._headed: object = None
         self._unheard = 0
         self._awaited: object = None
@@ -85,14 +74,34 @@ class Connection(HttpToolsProtocol):
                 self.data_received(data[at : at + LONGEST_HEAD])
         elif not self._deaf:
             self._unheard += len(data)
-            try:
-                self.parser.feed_data(data)
-            except httptools.HttpParserError:
-                self._cut(NotHttp("Send one request of HTTP/1.1 after another, each with one length."))
-            except httptools.HttpParserUpgrade:
-                self._deaf, self.cycle.keep_alive = True, False
+            self._feed(data)
             if self._coming or self._unheard:
                 self._go_on_waiting()
+
+    def _feed(self, data: bytes) -> None:
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError:
+            self._cut_unreadable()
+        except httptools.HttpParserUpgrade as at:
+            if self._is_aside:
+                self._stay_with_this_protocol(data[at.args[0] :])
+            else:
+                self._hear_no_more()
+
+    def _stay_with_this_protocol(self, behind: bytes) -> None:
+        """Reads the request once more as if it had not asked for another one: the parser would leave out its body."""
+        self._is_aside = False
+        lines = [b"%b: %b" % header for header in self.headers if header[0] not in _OF_ONE_HOP]
+        first = b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self._feed(b"\r\n".join([first, *lines, b"connection: close", b"", behind]))
+
+    def _hear_no_more(self) -> None:
+        self._deaf = True
+        if self.cycle is not None:
+            self.cycle.keep_alive = False
 
     def _go_on_waiting(self) -> None:
         """A request has not come whole yet."""
@@ -119,14 +128,23 @@ class Connection(HttpToolsProtocol):
             self._deaf = True  # uvicorn would ask a transport that is gone to wait
         elif (self._unheard > LONGEST_HEAD and self._head_size() > LONGEST_HEAD) or len(self.headers) > MOST_HEADERS:
             self._cut_long()
+        elif self.parser.get_http_version() not in VERSIONS:
+            self._cut_unreadable()
         elif len(self.pipeline) >= MOST_WAITING:
-            self._deaf, self.cycle.keep_alive = True, False
+            self._hear_no_more()
+        elif self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT":
+            self._is_aside = True
         else:
-            self._headed, self._coming, self._unheard = self.scope, True, 0
+            self._take_host_from_target()
             self._begin()
+            self._headed, self._coming, self._unheard = self.scope, True, 0  # not of a target that cannot be read
 
     def _head_size(self) -> int:
         return len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+
+    def _take_host_from_target(self) -> None:
+        if (host := host_in(self.url)) is not None:
+            self.headers[:] = [*(header for header in self.headers if header[0] != b"host"), (b"host", host)]
 
     def _begin(self) -> None:
         super().on_headers_complete()
@@ -146,7 +164,7 @@ class Connection(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        if not self._deaf:
+        if not self._deaf and not self._is_aside:
             self._coming, self._unheard = False, 0
             if not self.parser.should_keep_alive():  # that may stand behind the body
                 self.cycle.keep_alive = False
@@ -169,6 +187,8 @@ class Connection(HttpToolsProtocol):
     async def _run(self, cycle: RequestResponseCycle, app: Any, scope: Scope, receive: Receive, send: Send) -> Any:
         try:
             return await app(scope, receive, send)
+        except asyncio.CancelledError:
+            self._stop(cycle)
         finally:
             self._let_weight_go(cycle)
             if self._running is cycle:
@@ -246,6 +266,16 @@ class Connection(HttpToolsProtocol):
         cycle.disconnected = True
         cycle.message_event.set()
         self.transport.close()
+
+    def _cut_unreadable(self) -> None:
+        self._cut(NotHttp("Send one request of HTTP/1.1 after another, each with one length."))
+
+    def _stop(self, cycle: RequestResponseCycle) -> None:
+        """The process ends, and waits no longer for what it has begun."""
+        if "request_id" not in cycle.scope["state"] and self._telling is not None:
+            tell_of_stop(cast("Scope", cycle.scope), self._telling)
+        if not cycle.disconnected:
+            self._cut_under_way(cycle, TookTooLong(STOPPED))
 
     def _cut_long(self) -> None:
         self._cut(NotHttp(f"A head may have {LONGEST_HEAD:,} bytes and {MOST_HEADERS} headers: send less of it."))

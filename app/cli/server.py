@@ -18,25 +18,50 @@ if sys.platform != "win32":
 DRAIN_SECONDS = 10
 """How long answers that are under way may take when the server is to end."""
 
+GIVING_BACK_SECONDS = 2
+"""How long what is cut then may take to give back what it holds."""
+
 FILES_BESIDE = 1024
 """Open files that a process may need beside its connections."""
 
 
 class Server(uvicorn.Server):
-    """Sets ``app.state.stopping`` before it waits for answers: those without an end of their own end then."""
+    """Sets ``app.state.stopping`` before it waits for answers: those without an end of their own end then.
 
-    def __init__(self, app: FastAPI) -> None:
-        super().__init__(_configuration(app))
+    What is under way for longer than ``drain_seconds`` after that is cut.
+    """
+
+    def __init__(self, app: FastAPI, drain_seconds: int = DRAIN_SECONDS) -> None:
+        super().__init__(_configuration(app, drain_seconds + GIVING_BACK_SECONDS))
+        self._drain_seconds = drain_seconds
         traffic: Traffic | None = getattr(app.state, "traffic", None)
         make_room_for(2 * (traffic.patience if traffic else Patience()).max_connections + FILES_BESIDE)
         self._stopping: asyncio.Event = app.state.stopping
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._stopping.set()
-        await super().shutdown(sockets=sockets)
+        cutting = asyncio.get_running_loop().call_later(self._drain_seconds, self._cut)
+        try:
+            await super().shutdown(sockets=sockets)
+        finally:
+            cutting.cancel()
+
+    def _cut(self) -> None:
+        tasks = self.server_state.tasks
+        for task in tasks:
+            task.cancel()
+        settling = asyncio.create_task(_settled())
+        settling.add_done_callback(tasks.discard)
+        tasks.add(settling)
 
 
-def _configuration(app: FastAPI) -> uvicorn.Config:
+async def _settled() -> None:
+    """Returns once all has ended that was cut, and that this has cut in turn: a session may be given back by it."""
+    while cut := [task for task in asyncio.all_tasks() if task.cancelling()]:
+        await asyncio.wait(cut)
+
+
+def _configuration(app: FastAPI, seconds: int) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=WarmProtocol,
@@ -44,7 +69,7 @@ def _configuration(app: FastAPI) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_graceful_shutdown=DRAIN_SECONDS,
+        timeout_graceful_shutdown=seconds,
         ws="none",
     )
 

@@ -16,7 +16,10 @@ from app.wire.base import Strict
 Model = TypeVar("Model", bound=Strict)
 
 MOST_VALUES = 200_000
-"""Texts, numbers, lists and objects of one body: each takes up to a kilobyte of memory, however short it is written."""
+"""Of one body, where nothing else is set: texts, numbers, lists and objects.
+
+Each takes up to a kilobyte of memory, however short it is written.
+"""
 
 _MOST_FAULTS = 50
 MOST_TOLD = 10_000
@@ -28,9 +31,7 @@ _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 
 
 def parsed(model: type[Model], body: bytes) -> Model:
-    """Raises TooLarge, NotJson or InvalidRequest, the last with a JSON pointer for each fault."""
-    if _marks(body, 0, len(body)) > MOST_VALUES and _has_too_many_values(body):
-        raise TooLarge(f"A body may hold {MOST_VALUES:,} JSON values, and this one has more: send fewer, or in parts.")
+    """Raises NotJson or InvalidRequest, the last with a JSON pointer for each fault."""
     if _NO_NUMBERS.search(body):
         _refuse_what_is_no_number(body)
     try:
@@ -49,6 +50,13 @@ def parsed(model: type[Model], body: bytes) -> Model:
     raise InvalidRequest(f"{first['pointer'] or 'The body'}: {first['message']}", errors=errors)
 
 
+def refuse_many_values(body: bytes, most: int) -> None:
+    """Raises TooLarge of a body with more than ``most`` values, before anything is made of them."""
+    if _marks(body, 0, len(body)) > most and _has_more_values(body, most):
+        told = f"A body may hold {most:,} JSON values (STRATA_MAX_VALUES)"
+        raise TooLarge(f"{told}, and this one has more: send fewer, or in parts.")
+
+
 def _too_many(faults: int) -> InvalidRequest:
     return InvalidRequest(
         f"The body has {faults:,} faults, too many to name them: most are fields that do not exist. Compare it with "
@@ -61,15 +69,15 @@ def _marks(body: bytes, start: int, end: int) -> int:
     return sum(body.count(mark, start, end) for mark in (b",", b"[", b"{"))
 
 
-def _has_too_many_values(body: bytes) -> bool:
+def _has_more_values(body: bytes, most: int) -> bool:
     """Whether there are more marks outside of strings than values may be."""
     found = at = 0
     for string in _STRING.finditer(body):
         found += _marks(body, at, string.start())
         at = string.end()
-        if found > MOST_VALUES:
+        if found > most:
             return True
-    return found + _marks(body, at, len(body)) > MOST_VALUES
+    return found + _marks(body, at, len(body)) > most
 
 
 def _refuse_what_is_no_number(body: bytes) -> None:

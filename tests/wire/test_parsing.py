@@ -7,7 +7,7 @@ import json
 import pytest
 
 from app.errors import InvalidRequest, NotJson, TooLarge
-from app.wire.parsing import MOST_TOLD, MOST_VALUES, parsed
+from app.wire.parsing import MOST_TOLD, MOST_VALUES, parsed, refuse_many_values
 from app.wire.requests import ContextRequest
 from app.wire.scans import ScanRequest
 
@@ -16,30 +16,26 @@ def body(value: str) -> bytes:
     return f'{{"workspace": {value}}}'.encode()
 
 
-def test_as_many_values_as_there_may_be_are_looked_at() -> None:
-    with pytest.raises(InvalidRequest):
-        parsed(ScanRequest, body("[" + ",".join(["0"] * (MOST_VALUES - 1)) + "]"))
-
-
-def test_one_value_more_is_too_large() -> None:
-    with pytest.raises(TooLarge, match="JSON values"):
-        parsed(ScanRequest, body("[" + ",".join(["0"] * MOST_VALUES) + "]"))
+@pytest.mark.parametrize("most", [1, 100, MOST_VALUES])
+@pytest.mark.parametrize("value", ["0", "{}", '"a"', '",["'])
+def test_as_many_values_as_there_may_be_are_let_through_and_one_more_is_not(value: str, most: int) -> None:
+    marks = 2 if value == "{}" else 1
+    count = (most - 1) // marks
+    refuse_many_values(f"[{','.join([value] * count)}]".encode(), most)
+    with pytest.raises(TooLarge, match=rf"{most:,} JSON values \(STRATA_MAX_VALUES\)"):
+        refuse_many_values(f"[{','.join([value] * (count + 2))}]".encode(), most)
 
 
 @pytest.mark.parametrize("text", [',[{"', "\\,", '",', "é,\n["])
 def test_what_stands_in_a_text_is_no_value(text: str) -> None:
-    with pytest.raises(InvalidRequest):
-        parsed(ScanRequest, body(json.dumps(text * MOST_VALUES)))
-
-
-def test_values_behind_many_texts_count() -> None:
-    with pytest.raises(TooLarge):
-        parsed(ScanRequest, body("[" + ",".join(['"a"'] * MOST_VALUES) + "]"))
+    refuse_many_values(body(json.dumps(text * 1000)), 10)
 
 
 def test_a_text_without_an_end_is_no_json() -> None:
+    sent = body('"' + "a" * MOST_VALUES)
+    refuse_many_values(sent, 10)
     with pytest.raises(NotJson):
-        parsed(ScanRequest, body('"' + "a" * MOST_VALUES))
+        parsed(ScanRequest, sent)
 
 
 FAULTY = {
