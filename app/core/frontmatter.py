@@ -20,6 +20,12 @@ _NEWLINE = re.compile(r"\r\n|\r|\n")
 _PAIR = re.compile(
     r"(?P<lead>\s*(?:-\s+)?)(?P<key>[A-Za-z_][\w-]*|\"[\w-]+\"|'[\w-]+')[ \t]*:(?:[ \t]+(?P<value>.*))?$"
 )
+_ODD_PAIR = re.compile(
+    r"(?P<lead>)(?P<key>\"[^\"]*\"|'[^']*'|[^\s:\-#\"'\[\]{},&*!|>%@`?][^:]*+(?::(?=[^ \t])[^:]*+)*+)"
+    r"[ \t]*+:(?:[ \t]+(?P<value>.*))?$"
+)
+"""At the start of a line, a key of any text up to the first colon that ends one."""
+
 _ITEM = re.compile(r"(?P<lead>\s*-[ \t]+)(?P<value>.*)$")
 _ENTRY = re.compile(r"(?P<lead>\s*)(?P<value>[^\s\[\]{}#].*?)(?P<tail>,?)$")
 _COMMENT = re.compile(r"(?:^|(?<=[ \t]))#.*$")
@@ -124,11 +130,10 @@ def _repaired(text: str, *, eager: bool) -> str:
 
 def _repaired_line(line: str, *, eager: bool) -> str:
     pair = _PAIR.match(line)
-    if pair:
-        value = pair["value"]
-        return (
-            f"{pair['lead']}{pair['key']}: {_quoted(value, eager=eager)}" if value else f"{pair['lead']}{pair['key']}:"
-        )
+    odd = None if pair else _ODD_PAIR.match(line)
+    if found := pair or odd:
+        key, value = _quoted_item(found["key"].rstrip()) if odd else found["key"], found["value"]
+        return f"{found['lead']}{key}: {_quoted(value, eager=eager)}" if value else f"{found['lead']}{key}:"
     item = _ITEM.match(line)
     if item:
         return f"{item['lead'].rstrip()} {_quoted(item['value'], eager=eager)}"
@@ -143,7 +148,7 @@ def _quoted(value: str, *, eager: bool) -> str:
         return value
     value = _COMMENT.sub("", value).rstrip()
     if value.startswith("[") and value.endswith("]"):
-        return "[" + ", ".join(_quoted_item(item.strip()) for item in split_commas(value[1:-1])) + "]"
+        return "[" + ", ".join(_quoted_item(item.strip()) for item in split_commas(value[1:-1]) if item.strip()) + "]"
     return _quoted_item(value)
 
 

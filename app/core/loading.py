@@ -18,6 +18,7 @@ from app.core.flow import Flow, look, names, read
 from app.core.includes import MOST_LEVELS, Reach, better_form, is_git_metadata, leads_out, once_each, targets
 from app.core.levels import Level
 from app.core.markdown import Mention
+from app.core.off_limits import off_limits
 from app.core.pauses import in_steps
 from app.core.report import NODE_REASONS, Row, Verdict
 from app.core.rules import Condition, condition, waiting
@@ -158,11 +159,10 @@ class Loading:
         """Why the file is not even read."""
         if node.kind is not Kind.FILE:
             return NODE_REASONS[node.kind], None, "skipped"
-        if is_git_metadata(candidate.path, self.plan.paths) or is_git_metadata(node.real, self.plan.paths):
-            return "git_metadata", None, "skipped"
+        if forbidden := (yield from off_limits(self.plan, candidate, node)):
+            return *forbidden, "skipped"
         wrong = self._include_refusal(candidate, node) if candidate.parent is not None else None
-        wrong = wrong or (yield from self._exclusion(candidate, node))
-        if wrong:
+        if wrong := wrong or (yield from self._exclusion(candidate, node)):
             return wrong
         if node.real in self.seen:
             known = self.seen[node.real]

@@ -15,6 +15,7 @@ from app.core.flow import Flow, look
 from app.core.includes import reach
 from app.core.levels import Base, Level, levels_at
 from app.core.loading import Loading
+from app.core.off_limits import PRIVATE
 from app.core.report import Row, distinct
 
 
@@ -232,7 +233,7 @@ _NOTES = {
     "source_off": "Add its source to setting_sources to load it.",
     "agents_md_off": "Set memory.agents_md to fallback or both to load it, or include it with @AGENTS.md.",
     "additional_off": "Set memory.from_additional_directories to load it.",
-    "private_folder": "Files here count as the user's own, not as the project's.",
+    "private_folder": PRIVATE,
 }
 
 

@@ -1,4 +1,4 @@
-"""Conditions of rules: ``paths`` in frontmatter, and whether a touched file meets them as git-ignore would."""
+"""Conditions of rules: ``paths`` in frontmatter, and whether a touched file meets them: git-ignore's patterns."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from app.core.globs import Pattern, compiled, expanded
 from app.core.pauses import PAUSE, Steps, at_once
 
 MOST_PATTERNS = 1000
-MOST_CHARACTERS = 128 * 1024
-"""Of one file's patterns once braces are expanded: what reading a pattern costs goes by its characters."""
+MOST_CHARACTERS = 4 * 1024 * 1024
+"""Of one file's patterns once braces are expanded."""
 
 MOST_NAMED = 3
 LONGEST_NAMED = 100
@@ -27,35 +27,24 @@ def globs_from(paths: object) -> tuple[str, ...]:
     """The patterns that ``paths`` means, expanded; empty: no condition.
 
     Strings are split at commas outside braces, braces expand as in bash within a budget per file (a pattern beyond it
-    stays as written), and a trailing ``/**`` goes, unless there is a negated pattern.
+    stays as written), and a trailing ``/**`` goes where the pattern is not negated.
     """
     budget = _Budget(MOST_PATTERNS, MOST_CHARACTERS)
-    globs = [glob for entry in _entries(paths) if entry.strip() for glob in budget.expand(entry.strip())]
-    negates = any(glob.startswith("!") for glob in globs)
-    kept = tuple(one for glob in globs for one in (_beside_negation(glob) if negates else _without_tail(glob)) if one)
+    globs = [glob for entry in _entries(paths) if entry for glob in budget.expand(entry)]
+    kept = tuple(one for glob in globs if (one := glob if glob.startswith("!") else glob.removesuffix("/**")))
     return () if all(glob == "**" for glob in kept) else kept
 
 
 def _entries(paths: object) -> Iterator[str]:
     for item in paths if isinstance(paths, list) else [paths]:
         if isinstance(item, str):
-            yield from split_commas(item)
+            yield from (_bare(entry.strip()) for entry in split_commas(item))
 
 
-def _without_tail(glob: str) -> Iterator[str]:
-    yield glob.removesuffix("/**")
-
-
-def _beside_negation(glob: str) -> Iterator[str]:
-    """``folder/**`` beside a negated pattern names what is in the folder, not the folder itself.
-
-    Git takes nothing back out of a folder that is ignored whole, so ``src/**`` with ``!src/gen/**`` would keep
-    ``src/gen``.
-    """
-    folder = glob.removesuffix("/**")
-    if glob.startswith("!") and folder != glob:
-        yield f"{folder}/"
-    yield f"**/{glob}" if folder not in {glob, "**"} and "/" not in folder and not glob.startswith("!") else glob
+def _bare(entry: str) -> str:
+    """Without quotes of its own: who lists patterns after ``paths:`` may have quoted each."""
+    quoted = len(entry) > 1 and entry[0] == entry[-1] and entry[0] in "\"'"
+    return entry[1:-1].strip() if quoted else entry
 
 
 @dataclass(slots=True)
@@ -72,7 +61,11 @@ class _Budget:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Git-ignore matching of one rule's patterns, upper and lower case alike. ``invalid`` patterns match nothing."""
+    """Git-ignore matching of one rule's patterns, upper and lower case alike. ``invalid`` patterns match nothing.
+
+    The last pattern that fits a file or a folder above it decides. Git itself takes nothing back out of a folder that
+    it ignores as a whole, so that ``src`` beside ``!src/gen/**`` would keep ``src/gen``; here that is taken out.
+    """
 
     patterns: tuple[Pattern, ...]
     invalid: tuple[str, ...]
@@ -83,18 +76,18 @@ class Condition:
 
     def comparing(self, relative: str) -> Steps[bool]:
         """The same, with pauses."""
-        left = PAUSE
+        left, decided, met = PAUSE, -1, False
         for level in _levels(relative.lower()):
-            for pattern in reversed(self.patterns):
+            for at in range(len(self.patterns) - 1, decided, -1):
                 left -= len(level)
                 if left < 0:
                     yield
                     left = PAUSE
-                if pattern.matches(level):
-                    if pattern.include:
-                        return True
+                if self.patterns[at].matches(level):
+                    if met or self.patterns[at].include:
+                        decided, met = at, self.patterns[at].include
                     break
-        return False
+        return met
 
 
 def _levels(path: str) -> Iterator[str]:

@@ -307,3 +307,35 @@ def test_other_lines_between_breaks_are_text(text):
 def test_a_condition_in_frontmatter_that_never_closes_is_seen(text, unclosed):
     front = split_frontmatter(text)
     assert (front.body, front.unclosed) == (text, unclosed)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "key.dotted: *.ts",
+        "key with spaces: x: y",
+        '"quoted key": *x',
+        "1: *x",
+        "a/b: *x",
+        "a:b: *x",
+        "ключ: *x",
+        'é: "',
+        "🚀: *x",
+        "spaced : *x",
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_a_line_with_any_key_that_yaml_cannot_read_spoils_no_other(odd: str, first: bool) -> None:
+    lines = [odd, "paths: src/**"] if first else ["paths: src/**", odd]
+    values = parse_yaml("\n".join(lines))
+    assert values is not None
+    assert values["paths"] == "src/**"
+    assert len(values) == 2
+
+
+def test_empty_items_of_a_list_that_yaml_refuses_are_left_out() -> None:
+    assert parse_yaml("paths: [src/**, , lib/**]") == {"paths": ["src/**", "lib/**"]}
+
+
+def test_a_long_line_without_a_colon_costs_no_more_than_its_length() -> None:
+    assert parse_yaml("a" + " " * (LONGEST - 20) + "b\npaths: *.ts") is None

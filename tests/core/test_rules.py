@@ -20,7 +20,7 @@ from app.core.rules import MOST_CHARACTERS, can_never_match, condition, globs_fr
         ("/docs/**", ("/docs",)),
         ("{docs,src}/**", ("docs", "src")),
         ("{a/**,b}", ("a", "b")),
-        ("!docs/**", ("!docs/", "!docs/**")),
+        ("!docs/**", ("!docs/**",)),
         ("a/**/**", ("a/**",)),
         (["**", "a"], ("**", "a")),
         (["", "a", 7, None, {"b": "c"}, ["d"]], ("a",)),
@@ -107,8 +107,43 @@ def test_a_negated_folder_is_taken_out_of_a_folder_that_is_named_with_stars():
     assert met == ["docs/x/y.md", "src/a.ts", "a/src/b.ts"]
 
 
-def test_what_is_in_a_folder_named_whole_stays_in_as_git_has_it():
-    assert condition(globs_from(["src/", "!src/a.ts"])).met_by("src/a.ts")
+@pytest.mark.parametrize(
+    ("paths", "met", "unmet"),
+    [
+        (["src/", "!src/a.ts"], ["src/b.ts"], ["src/a.ts"]),
+        (["src", "!src/gen/**"], ["src/a.ts"], ["src/gen/a.ts", "src/gen/b/a.ts"]),
+        (["src/**", "!src/gen"], ["src/a.ts"], ["src/gen/a.ts", "src/gen"]),
+        (["src/**", "!**/*.test.ts"], ["src/sub/a.ts"], ["src/a.test.ts", "src/sub/a.test.ts"]),
+        (["**/*", "!**/gen/**"], ["src/a.ts"], ["src/gen/a.ts"]),
+        (["src", "!src/gen", "src/gen/keep.ts"], ["src/a.ts", "src/gen/keep.ts"], ["src/gen/a.ts"]),
+        (["*.ts", "src", "!src/gen"], ["a.ts", "src/a.ts"], ["src/gen/a.ts"]),
+        (["!*.ts", "src"], ["src/a.ts"], ["a.ts"]),
+        (["*.ts", "!gen"], ["gen/a.ts"], ["gen"]),
+    ],
+)
+def test_the_last_pattern_that_fits_decides_also_within_a_folder(
+    paths: list[str], met: list[str], unmet: list[str]
+) -> None:
+    rule = condition(globs_from(paths))
+    assert [path for path in (*met, *unmet) if rule.met_by(path)] == met
+
+
+@pytest.mark.parametrize(
+    ("paths", "globs"),
+    [
+        ('"src/**", "lib/**"', ("src", "lib")),
+        ("'src/**', lib/**", ("src", "lib")),
+        ('"*.ts', ('"*.ts',)),
+        ('"', ('"',)),
+    ],
+)
+def test_patterns_of_a_list_may_each_have_quotes(paths: str, globs: tuple[str, ...]) -> None:
+    assert globs_from(paths) == globs
+
+
+def test_a_thousand_long_patterns_of_a_brace_all_count() -> None:
+    folder = "d" * 900
+    assert condition(globs_from(f"{folder}/{{1..1000}}.ts")).met_by(f"{folder}/1000.ts")
 
 
 def test_of_many_faulty_patterns_a_few_are_named_and_the_rest_counted():
