@@ -120,6 +120,8 @@ class DocumentReader:
         advice = []
         if front.unreadable:
             advice.append("The frontmatter is not valid YAML and was ignored: put its values in quotes.")
+        if front.keyless:
+            advice.append("What stands between the first two lines of --- holds no keys and was left out: is it text?")
         if reading.open_comment_line is not None:
             advice.append(f"Line {reading.open_comment_line + front.lines}: a comment opens and never closes; add -->.")
         if reading.open_fence_line is not None:

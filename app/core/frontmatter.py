@@ -63,12 +63,16 @@ _Loader.add_implicit_resolver(
 
 @dataclass(frozen=True, slots=True)
 class Frontmatter:
-    """``values`` is empty when there is none or it cannot be read; ``lines`` is how many lines were taken away."""
+    """``values`` is empty when there is none or it cannot be read; ``lines`` is how many lines were taken away.
+
+    ``keyless``: what was taken away holds something, but no keys.
+    """
 
     body: str
     values: Mapping[str, Any]
     lines: int = 0
     unreadable: bool = False
+    keyless: bool = False
     displaced: bool = False
     unclosed: bool = False
 
@@ -81,13 +85,15 @@ def split_frontmatter(text: str) -> Frontmatter:
     end = next((at for at in range(1, len(lines)) if _is_fence(lines[at])), None)
     if end is None:
         return Frontmatter(body=text, values={}, unclosed=_has_condition(lines[1:MOST_LINES]))
-    values = parse_yaml("".join(lines[1:end]))
+    block = "".join(lines[1:end])
+    values = parse_yaml(block)
     body = "".join(lines[end + 1 :]).lstrip()
     return Frontmatter(
         body=body,
         values=values or {},
         lines=len(_NEWLINE.findall(text[: len(text) - len(body)])),
         unreadable=values is None,
+        keyless=values == {} and bool(block.strip()),
     )
 
 

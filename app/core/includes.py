@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from app.core.document import is_text_name
 from app.core.facts import Client, GitRoots, Kind, MemoryOptions
 from app.core.flow import Flow, carries, look
 from app.core.levels import Level
@@ -122,7 +123,8 @@ def better_form(
 
 def _file(mention: Mention, folder: str, home: str | None, paths: Paths) -> Flow[str | None]:
     for target in targets(mention, folder, home, paths):
-        if (yield from look(target)).kind is Kind.FILE:
+        readable = is_text_name(paths.extension(target)) and not is_git_metadata(target, paths)
+        if readable and (yield from look(target)).kind is Kind.FILE:
             return target
     return None
 

@@ -401,12 +401,26 @@ def test_a_rule_without_a_usable_condition_loads_and_is_reported_as_loaded(paths
         ('<!-- generated -->\n---\npaths: ["**/*.go"]\n---\nGO', "very top"),
         ("---\n? [a]\n: b\n---\nX", "not valid YAML"),
         ("---\npaths: {a: b}\n---\nX", "mapping"),
+        ("---\n# Heading\n---\nX", "no keys"),
+        ("---\n- a\n- b\n---\nX", "no keys"),
+        ("---\nSome words\n---\nX", "no keys"),
     ],
 )
 def test_frontmatter_without_effect_is_told(text, word):
     row = project({".claude/rules/a.md": text}).row(f"{PROJECT}/.claude/rules/a.md")
     assert row.verdict == "loaded"
     assert word in row.hint
+
+
+@pytest.mark.parametrize("block", ["", "\n", "  \n", "paths: src\n"])
+def test_nothing_is_said_of_frontmatter_that_holds_nothing_or_keys(block):
+    assert "no keys" not in str(project({"CLAUDE.md": f"---\n{block}---\nX"}).row(f"{PROJECT}/CLAUDE.md").hint)
+
+
+@pytest.mark.parametrize("name", [".git/config", "picture.png"])
+def test_no_form_is_offered_that_would_be_refused(name):
+    tree = project({".claude/CLAUDE.md": f"@{name}", name: "x"})
+    assert tree.row(f"{PROJECT}/.claude/{name}", f"{PROJECT}/.claude/CLAUDE.md").hint is None
 
 
 def test_paths_in_a_claude_md_have_no_effect():
