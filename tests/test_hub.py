@@ -61,6 +61,15 @@ class Scene:
         assert await self.sessions.save(session, replace(BEGUN, footprint=footprint, **more), held)
 
 
+async def left(stage: Scene, session: str) -> str:
+    """Begins a session that is listened to for a moment; the id of the last event that its reader had."""
+    await stage.begin(Footprint(), session)
+    listener = await stage.hub.listen(session, stage.fence)
+    [event] = parsed(iter((await listener.take() or b"").decode().split("\n")))
+    stage.hub.leave(listener)
+    return str(event.id)
+
+
 def told(*sent: bytes) -> list[tuple[str | None, Any]]:
     return [(event.name, event.data) for event in parsed(iter(b"".join(sent).decode().split("\n")))]
 
@@ -132,13 +141,7 @@ def test_the_last_events_of_many_sessions_are_kept_but_not_of_all(root: Path) ->
     async def scene() -> None:
         stage = Scene(root)
         names = [f"{number}" for number in range(KEPT_LOGS + 1)]
-        lasts: dict[str, str] = {}
-        for name in names:
-            await stage.begin(Footprint(), name)
-            listener = await stage.hub.listen(name, stage.fence)
-            [event] = parsed(iter((await listener.take() or b"").decode().split("\n")))
-            lasts[name] = str(event.id)
-            stage.hub.leave(listener)
+        lasts = {name: await left(stage, name) for name in names}
         missed = []
         for name in (names[0], names[-1]):
             listener = await stage.hub.listen(name, stage.fence, lasts[name])
@@ -220,13 +223,7 @@ def test_events_kept_for_readers_who_come_back_are_not_pushed_out_by_another_ten
         stage = Scene(root)
         own = name_in("boris/2", SESSION)
         floods = [name_in("anna/1", f"{number}") for number in range(KEPT_LOGS + 3)]
-        lasts: dict[str, str] = {}
-        for name in (own, *floods):
-            await stage.begin(Footprint(), name)
-            listener = await stage.hub.listen(name, stage.fence)
-            [event] = parsed(iter((await listener.take() or b"").decode().split("\n")))
-            lasts[name] = str(event.id)
-            stage.hub.leave(listener)
+        lasts = {name: await left(stage, name) for name in (own, *floods)}
         missed = []
         for name in (own, floods[0]):
             listener = await stage.hub.listen(name, stage.fence, lasts[name])
