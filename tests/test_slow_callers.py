@@ -154,7 +154,9 @@ def test_who_says_nothing_is_not_waited_for() -> None:
 def test_a_head_that_does_not_end_is_answered_with_a_problem(sent: bytes) -> None:
     with serving(head_seconds=SHORT) as one, one.connected() as wire:
         wire.sendall(sent)
-        assert refusal(wire.answer()) == TOO_SLOW
+        answer = wire.answer()
+        assert refusal(answer) == TOO_SLOW
+        assert b"STRATA_HEAD_SECONDS" in answer[2]
         assert wire.is_closed()
 
 

@@ -31,7 +31,7 @@ class Crowded:
             await self.app(scope, receive, send)
             return
         self._traffic.sheds("connections")
-        problem = Overloaded("Too many connections are open: ask again, on a connection that you keep.")
+        problem = Overloaded("Too many connections are open (STRATA_MAX_CONNECTIONS): ask again, on one that you keep.")
         await _turn_away(problem, self._telling, scope, receive, send)
 
 
@@ -63,7 +63,8 @@ async def _turn_away(problem: Problem, telling: Telling | None, scope: Scope, _:
 
 
 def too_slow(what: str, seconds: float) -> Problem:
-    return TooSlow(f"The {what} of a request has {seconds:g} seconds to come whole: send it again, without a pause.")
+    told = f"The {what} of a request has {seconds:g} seconds to come whole (STRATA_{what.upper()}_SECONDS)"
+    return TooSlow(f"{told}: send it again, without a pause.")
 
 
 def name_for(headers: Headers, telling: Telling | None) -> str | None:

@@ -156,7 +156,8 @@ class GitProgram:
         outputs = self._answers(folder, queries, time.monotonic() + self.timeout_seconds)
         answered = {name: output for name, output in outputs.items() if output is not None}
         if len(answered) < len(outputs):
-            raise GitUnavailable(f"git did not answer within {self.timeout_seconds:g} seconds. Try again later.")
+            told = f"git did not answer within {self.timeout_seconds:g} seconds (STRATA_GIT_TIMEOUT_SECONDS)"
+            raise GitUnavailable(f"{told}. Try again later.")
         return answered
 
     def start(self, folder: GitFolder, query: Query, *, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
