@@ -43,6 +43,9 @@ _BEHIND_IT: Mapping[str, Refusal] = {
 }
 """What is only wrong, or not there, is no refusal; what there is no room for is shed."""
 
+_SHED_BEHIND_IT: Mapping[str, Shed] = {"took-too-long": "deadline"}
+"""The rest of what is shed is counted where that happens."""
+
 UNKNOWN_FAMILY = "unknown"
 
 DIFFERENCES = frozenset({"usage_difference", "count_difference"})
@@ -116,6 +119,11 @@ def refusal_of(kind: str) -> Refusal:
 def refusal_behind(kind: str) -> Refusal | None:
     """That of the type of a problem with which a request was answered that had been let in; None: it is no refusal."""
     return _BEHIND_IT.get(kind)
+
+
+def shed_behind(kind: str) -> Shed | None:
+    """As `refusal_behind`, of what a request was let in for and had no time for; None: it is not shed there."""
+    return _SHED_BEHIND_IT.get(kind)
 
 
 def part_of(name: str) -> Part:

@@ -126,7 +126,8 @@ def build_app(settings: Settings, contexts: Contexts, watchers: Watchers | None 
 
     log = standard_error_log(settings.log_level)
     metrics, spans, keys = Metrics(registry), spans_of(settings, log), keys_of(settings, log)
-    telling = Telling(log, RequestMetrics(registry), Phases(registry), spans, settings.slow_seconds)
+    phases, slow = Phases(registry), settings.slow_seconds
+    telling = Telling(log, RequestMetrics(registry), phases, spans, slow, turned_away=metrics.answered)
     room, traffic = Room(gate_limits(settings)), traffic_of(settings, metrics)
     admission = Admission(
         hosts=(*settings.allowed_hosts, settings.host),

@@ -40,6 +40,7 @@ from app.figures import (
     part_of,
     refusal_behind,
     refusal_of,
+    shed_behind,
     span_families,
     work_families,
 )
@@ -145,10 +146,15 @@ class Metrics:
         self._refusals.labels(refusal_of(kind)).inc()
 
     def answered(self, kind: str) -> None:
-        """A request that was let in and answered with a problem of this type: counted where that refuses it."""
-        reason = refusal_behind(kind)
+        """A request that was let in, or did not come whole, and was answered with a problem of this type.
+
+        Counted where that refuses or sheds it.
+        """
+        reason, shed = refusal_behind(kind), shed_behind(kind)
         if reason is not None:
             self._refusals.labels(reason).inc()
+        if shed is not None:
+            self.shed(shed)
 
     def compaction(self, trigger: Trigger, outcome: str) -> None:
         """``outcome``: ``ok``, ``aborted``, ``failed``, or the reason of a failure."""

@@ -7,7 +7,7 @@ import os
 import re
 import time
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -35,7 +35,10 @@ _BYTES_OF_A_PROCESS = 10
 
 
 class Telling:
-    """A line of the log, figures and a span for each request; bodies, keys and paths are in none of them."""
+    """A line of the log, figures and a span for each request; bodies, keys and paths are in none of them.
+
+    ``turned_away`` is told the type of the problem of each request that the application has not seen.
+    """
 
     def __init__(
         self,
@@ -44,7 +47,10 @@ class Telling:
         phases: Phases | None = None,
         spans: Spans | None = None,
         slow_seconds: float = SLOW_SECONDS,
+        *,
+        turned_away: Callable[[str], object] = str,
     ) -> None:
+        self.turned_away = turned_away
         self._log, self._metrics, self._phases, self._spans = log, metrics, phases, spans
         self._logs = log.takes("info")
         self._slow = slow_seconds

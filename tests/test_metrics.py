@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import socket
+import json
 import sys
 import time
 from dataclasses import replace
@@ -42,6 +42,7 @@ from app.workspaces.program import GitProgram
 from tests.asking import CWD, ask, inline, refused
 from tests.compacting import asking, compacting
 from tests.serving import serve
+from tests.wires import connected, head
 
 
 def figures(written: str) -> dict[tuple[str, ...], float]:
@@ -121,18 +122,19 @@ def test_sheds_and_refusals_are_counted_by_reason() -> None:
     }
 
 
-def test_only_a_problem_that_refuses_a_request_counts_once_it_was_let_in() -> None:
+def test_only_a_problem_that_refuses_or_sheds_a_request_counts_once_it_was_let_in() -> None:
     metrics = Metrics(CollectorRegistry())
     for problem in Problem.__subclasses__():
         metrics.answered(problem.type)
     assert figures(metrics.written().decode()) == {
-        ("strata_refusals_total", reason): 1 for reason in ("limits", "slow", "media_type", "breaker")
+        **{("strata_refusals_total", reason): 1 for reason in ("limits", "slow", "media_type", "breaker")},
+        ("strata_sheds_total", "deadline"): 1,
     }
 
 
-def refusals(client: httpx.Client) -> dict[str, float]:
+def refusals(client: httpx.Client, of: str = "refusals") -> dict[str, float]:
     told = figures(client.get("/metrics").text)
-    return {name[1]: value for name, value in told.items() if name[0] == "strata_refusals_total"}
+    return {name[1]: value for name, value in told.items() if name[0] == f"strata_{of}_total"}
 
 
 JSON = {"content-type": "application/json"}
@@ -143,6 +145,7 @@ REFUSED: list[tuple[str, dict[str, Any], int, str]] = [
     ("/v1/attachments", {"json": {"workspace": inline(workspace={"home": "/a" * 9})["workspace"], "touched": []}},
      413, "limits"),
     ("/v1/scan", {"json": LOOKS}, 413, "limits"),
+    ("/v1/context", {"json": inline(messages=[{"role": "user", "content": "."}] * 400)}, 413, "limits"),
     ("/v1/context", {"content": b" " * 20_001, "headers": JSON}, 413, "size"),
     ("/v1/context", {"content": iter([b" " * 20_001]), "headers": JSON}, 413, "size"),
     ("/v1/context", {"content": b"{}", "headers": {"content-type": "text/plain"}}, 415, "media_type"),
@@ -155,7 +158,7 @@ REFUSED: list[tuple[str, dict[str, Any], int, str]] = [
 def test_a_request_that_is_refused_counts_once_wherever_that_was(
     path: str, asked: dict[str, Any], status: int, reason: str
 ) -> None:
-    settings = Settings(roots=(), max_files=200, max_depth=8, max_looks=100, max_body_bytes=20_000)
+    settings = Settings(roots=(), max_files=200, max_depth=8, max_looks=100, max_body_bytes=20_000, max_values=1_000)
     with serve(create_app(settings)) as address, httpx.Client(base_url=address, trust_env=False) as client:
         assert client.post(path, **asked).status_code == status
         assert refusals(client) == {reason: 1}
@@ -208,18 +211,42 @@ def test_what_is_refused_once_it_was_answered_already_does_not_count() -> None:
     assert told == ["too-large"]
 
 
-def test_a_body_that_stops_coming_counts_once() -> None:
-    settings = Settings(roots=(), body_seconds=0.3)
+BEGUN = {
+    "head": head(length=9)[:-2],
+    "body": head(path="/v1/scan", length=9) + b"{",
+    "body of a context": head(length=9) + b"{",
+}
+
+
+@pytest.mark.parametrize("sent", BEGUN.values(), ids=BEGUN)
+def test_what_stops_coming_counts_once_and_its_line_says_why(sent: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = Settings(roots=(), head_seconds=0.3, body_seconds=0.3)
     with serve(create_app(settings)) as address, httpx.Client(base_url=address, trust_env=False) as client:
-        host, _, port = address.removeprefix("http://").partition(":")
-        head = (
-            f"POST /v1/scan HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{{"
-        )
-        with socket.create_connection((host, int(port)), timeout=60) as connection:
-            connection.sendall(head.encode())
-            assert connection.recv(65536).startswith(b"HTTP/1.1 408 ")
-            connection.recv(65536)
+        with connected(address) as wire:
+            wire.sendall(sent)
+            assert wire.answer()[0] == 408
+            assert wire.is_closed()
         assert refusals(client) == {"slow": 1}
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line["problem"] for line in lines if line["status"] == 408] == ["too-slow"]
+
+
+def test_what_is_no_http_is_only_wrong() -> None:
+    with (
+        serve(create_app(Settings(roots=()))) as address,
+        httpx.Client(base_url=address, trust_env=False) as client,
+        connected(address) as wire,
+    ):
+        wire.sendall(b"what?\r\n\r\n")
+        assert wire.answer()[0] == 400
+        assert refusals(client) == {}
+
+
+def test_a_workspace_that_takes_too_long_to_read_is_shed_by_its_deadline() -> None:
+    settings = Settings(roots=(), request_seconds=1e-9)
+    with serve(create_app(settings)) as address, httpx.Client(base_url=address, trust_env=False) as client:
+        refused(client.post("/v1/context", json=inline()), 503, "took-too-long")
+        assert (refusals(client), refusals(client, "sheds")) == ({}, {"deadline": 1})
 
 
 @pytest.mark.parametrize(("confined", "told"), [(True, {1.0}), (False, {0.0}), (None, set())])

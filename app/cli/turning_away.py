@@ -75,4 +75,5 @@ def tell_of(problem: Problem, name: str | None, method: str, telling: Telling | 
     """A line of the log and a figure, for a request that the application has not seen."""
     if telling is not None and name is not None:
         now = perf_counter()
-        telling.tell(name, method, None, status=problem.status, began=now, answered=now)
+        telling.tell(name, method, None, status=problem.status, began=now, answered=now, problem=problem.type)
+        telling.turned_away(problem.type)
