@@ -81,10 +81,11 @@ class EventStream(EventSourceResponse):
         with suppress(OSError):  # the reader is gone
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             while (event := await self._next()) is not None:
-                if not self._admitted():
-                    event = closing("key_revoked").sent()
-                    self._listener.end(closing("key_revoked"), at_once=True)
-                await send({"type": "http.response.body", "body": event, "more_body": True})
+                revoked = not self._admitted()
+                told = closing("key_revoked").sent() if revoked else event
+                await send({"type": "http.response.body", "body": told, "more_body": True})
+                if revoked:
+                    break
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _next(self) -> bytes | None:

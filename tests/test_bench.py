@@ -133,7 +133,7 @@ def test_a_quantile_is_the_smallest_value_that_so_many_do_not_pass(values: list[
 def test_the_floor_is_served_as_the_service_is() -> None:
     app = FastAPI()
     app.state.stopping = asyncio.Event()
-    configured = _configuration(app)
+    configured = _configuration(app, 10)
     assert {name: getattr(configured, name) for name in OPTIONS} == OPTIONS
 
 

@@ -27,6 +27,8 @@ LONGEST_SECONDS = 10 * 365 * 24 * 3600
 """Redis takes no time to live that it cannot add to its clock."""
 
 NUMBER = re.compile(rb"0|[1-9][0-9]{0,18}")
+COUNT = re.compile(rb"0|[1-9][0-9]{0,12}")
+"""One more is still written without an exponent by Redis."""
 LINEAGE = re.compile(rb"[0-9a-f]{1,16}|\*")
 SLICES = 5
 BYTES_PER_SECOND = 8 * 1024 * 1024
@@ -245,6 +247,6 @@ def _head(row: Sequence[bytes | None]) -> Head | None:
     if not any(row[:3]):
         return Head()
     version, lineage, count = (one or b"" for one in row[:3])
-    if not (NUMBER.fullmatch(version) and LINEAGE.fullmatch(lineage) and NUMBER.fullmatch(count)):
+    if not (NUMBER.fullmatch(version) and LINEAGE.fullmatch(lineage) and COUNT.fullmatch(count)):
         return None
     return Head(int(version), lineage.decode(), int(count))
