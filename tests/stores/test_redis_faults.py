@@ -370,6 +370,7 @@ GARBAGE: list[list[str | bytes]] = [
     ["HSET", "a", "version", "x", "lineage", "a", "count", "1", "body", "x"],
     ["HSET", "a", "version", "007", "lineage", "a", "count", "1", "body", "x"],
     ["HSET", "a", "version", "9" * 50, "lineage", "a", "count", "1", "body", "x"],
+    ["HSET", "a", "version", "7", "lineage", "a", "count", "9" * 14, "body", "x"],
     ["HSET", "a", "version", "7", "lineage", "a", "count", "1", "body", b"\x00\xff"],
     ["HSET", "a", "version", "7", "lineage", "a", "count", "1"],
     ["HSET", "a", "version", "7"],
@@ -393,6 +394,18 @@ def test_what_cannot_be_read_counts_as_not_there_and_is_told(garbage: list[str |
 
     asyncio.run(unread())
     assert kind.lines.events == ["session_unreadable"]
+
+
+def test_a_count_that_somebody_raised_ends_no_session(redis: RedisServer) -> None:
+    async def raised() -> None:
+        async with two(Kind(redis)) as (one, other):
+            await turn(one, "1")
+            for count in ("9" * 14, "9" * 18):
+                redis.say("HSET", "a", "count", count)
+                latest = await turn(one, count)
+                assert await other.load("a") == latest
+
+    asyncio.run(raised())
 
 
 def test_what_somebody_broke_goes_on_from_the_copy_of_this_process(redis: RedisServer) -> None:
