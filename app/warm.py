@@ -17,11 +17,8 @@ from app.recall import Repeats
 from app.stores.sessions import Sessions
 from app.workspaces.footprints import Footprints
 
-ENTRY = 1024
-"""Bytes that holding any answer takes, its key included."""
-
-MOST_TAGS, LONGEST_TAGS = 16, 512
-"""Sets of tags of which it is remembered whether the answer is among them, and the characters of one."""
+ENTRY = 6 * 1024
+"""Bytes that holding any answer takes in all codings, but for the bodies: its key and all headers included."""
 
 WAIT_SECONDS = 5.0
 """How long one waits for what another brings: then, and where it brought nothing, everybody asks."""
@@ -85,16 +82,16 @@ class Given:
     quick: bool = True
     looked: float = -inf
     coded: dict[str, Coded] = field(default_factory=dict)
-    told_unchanged: dict[frozenset[str], Coded | None] = field(default_factory=dict)
+    told_unchanged: dict[str, Coded] = field(default_factory=dict)
 
     def unchanged(self, tags: frozenset[str]) -> Coded | None:
         """Says to a caller who has it under one of ``tags`` that it is the same; None: it has another one."""
-        if tags in self.told_unchanged:
-            return self.told_unchanged[tags]
         tag = tag_among(tags, self.tag)
-        told = Coded.unchanged(tag) if tag else None
-        if len(self.told_unchanged) < MOST_TAGS and sum(map(len, tags)) <= LONGEST_TAGS:
-            self.told_unchanged[tags] = told
+        if tag is None:
+            return None
+        told = self.told_unchanged.get(tag)
+        if told is None:
+            told = self.told_unchanged[tag] = Coded.unchanged(tag)
         return told
 
     @property

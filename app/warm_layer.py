@@ -40,8 +40,8 @@ OWN = frozenset({b"x-request-id", b"traceparent"})
 NAMED = frozenset({b"content-type", b"anthropic-beta"})
 """Headers that belong to what is asked."""
 
-MOST_HEADS, LONGEST_HEAD, MOST_HEADERS = 1024, 2048, 64
-"""Sets of headers whose meaning is remembered, the bytes of one, and the headers in it."""
+MOST_HEADS, LONGEST_HEAD, MOST_HEADERS, MOST_TAGS = 1024, 2048, 64, 32
+"""Sets of headers whose meaning is remembered, the bytes of one, the headers in it, and the tags that they name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +227,7 @@ class WarmLayer:
                 return None
             head = _read(headers, caller, self.admission.origins.headers_for(headers))
             short = sum(len(name) + len(value) for name, value in headers) <= LONGEST_HEAD
-            if short and len(headers) <= MOST_HEADERS:
+            if short and len(headers) <= MOST_HEADERS and len(head.tags) <= MOST_TAGS:
                 if len(self._heads) >= MOST_HEADS:
                     self._heads.clear()
                 self._heads[known] = head

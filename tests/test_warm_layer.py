@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
@@ -17,13 +18,14 @@ from app.core.footprint import Footprint
 from app.core.previous import Turn
 from app.core.remembered import Remembered
 from app.core.sent import Sent
+from app.encoding import CODINGS, IDENTITY, tag_in
 from app.log import Log
 from app.recall import Repeats
 from app.request_metrics import RequestMetrics
 from app.stores.process import ProcessStore
 from app.stores.sessions import Sessions
 from app.telemetry import Telling
-from app.warm import Given, Warm
+from app.warm import Coded, Given, Warm
 from app.warm_layer import WarmLayer
 from app.workspaces.disk import Disk
 from app.workspaces.fence import Fence
@@ -323,10 +325,41 @@ def test_a_tag_of_what_is_held_is_enough_for_a_poll(tag: str) -> None:
     on(Ground(), work)
 
 
-def test_long_tags_are_not_remembered() -> None:
-    given = Given(CONTENT, '"digest"', Repeats(Footprint(), Fence(()), None), 0.0, 0.0)
-    for number in range(40):
-        assert given.unchanged(frozenset({f"{number}" + "x" * 1000})) is None
-        assert given.unchanged(frozenset({'"digest"', f"{number}"})) is not None
-    assert len(given.told_unchanged) <= 16
-    assert sum(len(tag) for tags in given.told_unchanged for tag in tags) < 1000
+def deep(one: object, seen: set[int]) -> int:
+    """Bytes of it and of all that it refers to."""
+    if id(one) in seen:
+        return 0
+    seen.add(id(one))
+    inside: list[object] = []
+    if isinstance(one, dict):
+        inside = [*one.keys(), *one.values()]
+    elif isinstance(one, tuple | frozenset):
+        inside = [*one]
+    elif hasattr(type(one), "__slots__") and not isinstance(one, str | bytes):
+        inside = [getattr(one, name) for name in type(one).__slots__]
+    return sys.getsizeof(one) + sum(deep(each, seen) for each in inside)
+
+
+def test_what_holding_an_answer_takes_is_counted_whatever_tags_come() -> None:
+    given = Given(CONTENT, f'"{"d" * 64}"', Repeats(Footprint(), Fence(()), None), 0.0, 0.0)
+    for coding in (IDENTITY, *CODINGS):
+        given.coded[coding] = Coded.of(given.tag, coding, CONTENT[:])
+        for number in range(100):
+            own = given.tag if coding == IDENTITY else tag_in(coding, given.tag)
+            assert given.unchanged(frozenset({own, *(f'"{number}-{at}"' for at in range(500))})) is not None
+    assert given.unchanged(frozenset({'"other"'})) is None
+    assert deep((bytes(32), given.tag, given.coded, given.told_unchanged), {id(given.content)}) < given.bytes
+
+
+def test_headers_that_name_very_many_tags_are_not_remembered() -> None:
+    async def work(ground: Ground) -> None:
+        path = "/v1/sessions/s/context"
+        await ground.ask(path=path)
+        before = len(ground.layer._heads)
+        tags = ",".join(f'"{at}"' for at in range(100))
+        assert (await ground.ask(path=path, if_none_match=f'{tags},"digest"'))[0]["status"] == 304
+        assert len(ground.layer._heads) == before
+        assert (await ground.ask(path=path, if_none_match='"digest"'))[0]["status"] == 304
+        assert len(ground.layer._heads) == before + 1
+
+    on(Ground(), work)
