@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from heapq import nlargest
 from itertools import count
 
 from app.core.tenants import APART
@@ -72,15 +73,22 @@ class Holdings:
         share = most_bytes // (len(others) + 1)
         return most_bytes - sum(min(held, share) for held in others)
 
-    def first_to_go(self, measure: Measure, comer: str, brought: int) -> str:
-        """The key used longest ago of the tenant that holds the most, where ``comer`` brings ``brought`` more.
+    def first_to_go(self, measure: Measure, comer: str, brought: int) -> Iterator[str]:
+        """The keys used longest ago of who holds the most, where ``comer`` brings ``brought`` more, without an end.
 
-        Of those that hold as much, the comer goes first, then who used its oldest longest ago.
+        Each is to be removed before the next is asked for. Of those that hold as much, the comer goes first, then who
+        used its oldest longest ago. Tenants are compared anew once the fullest holds no more than the next.
         """
 
-        def fatness(row: tuple[str, Holding]) -> tuple[int, bool, int]:
-            tenant, holding = row
-            comes = tenant == comer
-            return measure(holding) + comes * brought, comes, -holding.oldest[1]
+        def held(tenant: str) -> int:
+            return measure(self._of[tenant]) + (tenant == comer) * brought
 
-        return max(self._of.items(), key=fatness)[1].oldest[0]
+        def fatness(tenant: str) -> tuple[int, bool, int]:
+            return held(tenant), tenant == comer, -self._of[tenant].oldest[1]
+
+        while True:
+            fullest, *others = nlargest(2, self._of, key=fatness)
+            beside = max(map(held, others), default=-1)
+            yield self._of[fullest].oldest[0]
+            while fullest in self._of and held(fullest) > beside:
+                yield self._of[fullest].oldest[0]

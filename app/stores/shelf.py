@@ -151,10 +151,12 @@ class Shelf(Generic[T]):
         return self._bytes + size <= self._most_bytes or size <= self._holdings.left_for(tenant, self._most_bytes)
 
     def _make_room(self, tenant: str, size: int) -> None:
+        by_count = self._holdings.first_to_go(COUNT, tenant, 1)
         while len(self._kept) >= self._most:
-            self._remove(self._holdings.first_to_go(COUNT, tenant, 1))
+            self._remove(next(by_count))
+        by_bytes = self._holdings.first_to_go(BYTES, tenant, size)
         while self._bytes + size > self._most_bytes:
-            self._remove(self._holdings.first_to_go(BYTES, tenant, size))
+            self._remove(next(by_bytes))
 
 
 def _mebibytes(size: int) -> str:

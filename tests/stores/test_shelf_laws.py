@@ -104,6 +104,11 @@ class Tenants(RuleBasedStateMachine):
         assert self.shelf.bytes == sum(self.held().values()) <= self.most_bytes
 
     @invariant()
+    def what_tenants_hold_is_what_is_there(self) -> None:
+        room = 10**6
+        assert self.shelf._holdings.left_for("nobody", room) == room - self.shelf.bytes
+
+    @invariant()
     def nothing_is_left_of_tenants_that_hold_nothing(self) -> None:
         assert len(self.shelf._holdings) == len(set(map(tenant_of, self.held())))
 

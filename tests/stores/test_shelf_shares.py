@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from app.core.tenants import name_in
 from app.stores.process import ProcessStore
 from app.stores.sessions import Sessions
-from app.stores.shares import tenant_of
+from app.stores.shares import Holding, Holdings, tenant_of
 from app.stores.shelf import Shelf, bytes_of
 from tests.stores.opening import Clock, session
 
@@ -115,6 +117,41 @@ def test_a_tenant_that_would_hold_as_much_as_the_fullest_makes_room_itself() -> 
     put(kept, "one", 1, 2, 3)
     put(kept, "two", 1, 2, 3)
     assert (names(kept, "one"), names(kept, "two")) == (set("123"), set("23"))
+
+
+def test_a_heavy_session_takes_from_the_fullest_only_until_another_holds_as_much() -> None:
+    kept = shelf(most_bytes=100)
+    put(kept, "one", *range(5), size=10)
+    put(kept, "two", *range(5), size=10)
+    assert put(kept, "new", "heavy", size=23) == [True]
+    assert (names(kept, "one"), names(kept, "two")) == (set("234"), set("1234"))
+
+
+def test_sessions_that_are_written_again_and_again_count_once() -> None:
+    kept = shelf(most_bytes=100)
+    for _ in range(50):
+        put(kept, "steady", 1, 2, size=10)
+    put(kept, "most", *range(8), size=10)
+    put(kept, "new", 1, size=10)
+    assert (names(kept, "steady"), names(kept, "most")) == ({"1", "2"}, set("1234567"))
+
+
+def test_tenants_are_not_compared_anew_for_each_session_that_goes() -> None:
+    held, measured = Holdings(), Counter[str]()
+
+    def counted(holding: Holding) -> int:
+        measured["times"] += 1
+        return holding.bytes
+
+    for at in range(100):
+        held.add(f"t{at}", "1", 1)
+    for at in range(1_000):
+        held.add("loud", str(at), 1)
+    going = held.first_to_go(counted, "new", 1)
+    for at in range(900):
+        assert next(going) == str(at)
+        held.remove("loud", str(at), 1)
+    assert measured["times"] < 900 + 3 * len(held)
 
 
 def test_where_there_are_more_tenants_than_room_each_that_comes_gets_some() -> None:
