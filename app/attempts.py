@@ -10,7 +10,7 @@ from math import ceil
 
 from app.core.budget import Breaker, Outcome
 from app.core.compaction import Attempts, Trigger
-from app.core.compaction_end import Reported, reported
+from app.core.compaction_end import Failed, Reported, reported
 from app.core.remembered import Remembered
 from app.errors import BreakerOpen, CompactingAlready, SessionNotFound, SessionStoreAway
 from app.gather import Known
@@ -18,6 +18,7 @@ from app.metrics import Metrics
 from app.stores.sessions import Sessions
 from app.stores.socket import Held
 from app.wire.compactions import CompactionReport
+from app.wire.sessions import on_a_calendar
 
 LEASE_MARGIN_SECONDS = 60.0
 """What a compaction may take beside the model's answer."""
@@ -101,17 +102,13 @@ class SessionAttempts:
                 raise SessionStoreAway
             if held.remembered is None:
                 raise SessionNotFound("Name a session that had a turn here; sessions end when they were idle too long.")
-            failed = (
-                reported(held.remembered, report.tokens_before or 0, report.tokens_after or 0)
-                if report.outcome == "ok"
-                else None
-            )
+            failed = _judged(held.remembered, report)
             ended: Outcome = "failed" if failed else report.outcome
             attempts = held.remembered.attempts.after(ended, report.trigger, now)
             if await self.sessions.save(session, replace(held.remembered, attempts=attempts), held):
                 self._moved(held.remembered.attempts, attempts)
                 self.metrics.compaction(report.trigger, failed.reason if failed else ended)
-                return Reported(ended, failed, self.breaker(attempts))
+                return Reported(ended, failed, self.breaker(attempts), report.freed)
 
     async def _taken(self, session: str | None, trigger: Trigger) -> Lease:
         while True:
@@ -148,11 +145,21 @@ class SessionAttempts:
         self.metrics.breaker(self.breaker(before).state, self.breaker(after).state)
 
 
+def _judged(remembered: Remembered, report: CompactionReport) -> Failed | None:
+    """A success that tells no figures is taken at its word."""
+    if report.outcome != "ok" or report.tokens_before is None or report.tokens_after is None:
+        return None
+    return reported(remembered, report.tokens_before, report.tokens_after)
+
+
 def _since(attempts: Attempts, known: Known) -> str:
-    opened = dt.datetime.fromtimestamp(attempts.opened_at or 0.0, dt.UTC).isoformat(timespec="seconds")
-    left = (attempts.opened_at or 0.0) + known.cool_down - known.now()
-    again = f", or wait {ceil(left)} seconds for one more attempt" if known.cool_down else ""
+    opened = on_a_calendar(attempts.opened_at)
+    since, again = "", ""
+    if opened is not None:
+        since = f" since {dt.datetime.fromtimestamp(opened, dt.UTC).isoformat(timespec='seconds')}"
+        left = opened + known.cool_down - known.now()
+        again = f", or wait {ceil(left)} seconds for one more attempt" if known.cool_down else ""
     return (
-        f"It failed {attempts.breaker.consecutive_failures} times in a row and is off since {opened}: see to "
-        f"what the failures named, then compact once with trigger manual{again}."
+        f"It failed {attempts.breaker.consecutive_failures} times in a row and is off{since}: see to what the "
+        f"failures named, then compact once with trigger manual{again}."
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from app.attempts import Lease, SessionAttempts
 from app.context import Answer, Contexts
 from app.core.assembly import assemble
-from app.core.compaction import hopeless, outcome
+from app.core.compaction import outcome
 from app.core.compaction_end import Failed, Plan, Ran, Reported, Told
 from app.core.facts import Json, Message, Notice
 from app.core.gathered import Facts
@@ -34,7 +34,6 @@ OVERTAKEN = (
 MOST_SAVES = 20
 """Times that a session is written by others before a compaction gives up."""
 
-MOST_SCALE = 4.0
 SUMMARY_HERE = "{summary}"
 
 
@@ -158,7 +157,7 @@ class Compactions:
         before = answer.assembly.tally
         facts, context = await self._gone_on(ask, facts, answer.assembly.remember.begun_anew(fresh), _scale(before))
         after = context.assembly.tally
-        judged = outcome(before.count.used, after.count.used, _line(after), after.count.parts)
+        judged = outcome(before.count.used, after.count.used, after.line, after.count.parts)
         if isinstance(judged, Failure):
             breaker = await self.attempts.failed(lease, asked.trigger, answer.assembly.remember)
             return Ran(told, Failed.of(judged), None, before.count.used, after.count.used, breaker), None
@@ -224,17 +223,9 @@ def _refuse_needless(asked: CompactionAsk) -> None:
         raise AutoCompactOff("The request's tokens.auto_compact turns it off: ask with trigger manual.")
 
 
-def _line(tally: Tally) -> int:
-    """Tokens that a conversation must stay below: without auto compaction all that may be used."""
-    state = tally.state
-    return state.threshold if tally.basis.options.auto_compact else state.effective_window
-
-
 def _scale(tally: Tally) -> float:
     """By how much usage was above what is counted here; never below 1, so that nothing is promised too much."""
-    if tally.method in EXACT or tally.count.anchored_on is None or not tally.rows.total:
-        return 1.0
-    return min(MOST_SCALE, max(1.0, tally.count.used / tally.rows.total))
+    return 1.0 if tally.method in EXACT or tally.count.anchored_on is None else max(1.0, tally.scale)
 
 
 def _length_notices(tally: Tally, body: Json) -> Iterator[Notice]:
@@ -248,5 +239,5 @@ def _length_notices(tally: Tally, body: Json) -> Iterator[Notice]:
 
 
 def _hopeless(tally: Tally) -> Failed | None:
-    why = hopeless(tally.count.parts, round(_line(tally) / _scale(tally)))
+    why = tally.hopeless
     return Failed.of(why) if why else None

@@ -14,6 +14,7 @@ from app.core.facts import Notice
 from app.core.footprint import Footprint
 from app.core.gathered import Facts
 from app.core.memory import Memory
+from app.core.models import untagged
 from app.core.remembered import Remembered
 from app.core.tenants import name_shown
 from app.gather import Known, Wanted, gather, gather_attachments
@@ -280,7 +281,7 @@ def _answered(ask: Ask, found: Recalled, assembly: Assembly) -> Answer:
     cached = [element for element in assembly.prompt.elements if element.kind == "cached"]
     hits = sum(1 for element in cached if element.origin == "remembered")
     notices = [*moved_notices(moved=found.moved), *kept_notices(ask, found.held, moved=found.moved)]
-    if ask.request.provider != "anthropic" and ask.request.model != assembly.facts.wire_model:
+    if ask.request.provider != "anthropic" and untagged(ask.request.model) != assembly.facts.wire_model:
         message = f"The alias was sent as {assembly.facts.wire_model}: give the id that this provider uses."
         notices.append(Notice("alias_for_provider", message, "model"))
     return Answer(assembly, _session(ask, found, hits, len(cached) - hits), tuple(notices))

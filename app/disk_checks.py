@@ -46,15 +46,23 @@ class DiskChecks:
         self._sessions = sessions
         self._looks = looks
 
+    async def known(self, session: str) -> None:
+        """Raises what `first` would."""
+        await self._held(session)
+
     async def first(self, session: str, fence: Fence) -> Seen:
         """Raises SessionNotFound, or SessionStoreAway."""
+        version, remembered = await self._held(session)
+        base = remembered.footprint or Footprint()
+        return Seen(version, base, base, fence, await self._unwatched(remembered))
+
+    async def _held(self, session: str) -> tuple[int, Remembered]:
         held = await self._sessions.load(session)
         if held.remembered is None and self._sessions.alone:
             raise SessionStoreAway
         if held.remembered is None:
             raise SessionNotFound("There are events of a session after its first turn: ask for its context first.")
-        base = held.remembered.footprint or Footprint()
-        return Seen(held.version, base, base, fence, await self._unwatched(held.remembered))
+        return held.version, held.remembered
 
     async def again(self, session: str, seen: Seen) -> tuple[Told, Seen] | None:
         """What changed since ``seen``, and the session now; None when it has ended."""

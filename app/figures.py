@@ -11,7 +11,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from app.core.cache_report import Cause
 from app.core.previous import Previous
 
-Shed = Literal["queue_full", "queue_time", "upstream", "bodies", "connections", "deadline", "listeners"]
+Shed = Literal["queue_full", "queue_time", "queue_left", "upstream", "bodies", "connections", "deadline", "listeners"]
 Refusal = Literal[
     "host", "origin", "key", "caller", "size", "rate", "at_once", "slow", "limits", "media_type", "breaker", "other"
 ]

@@ -130,7 +130,7 @@ class Gate:
         if places.take() or (places.waiting < limits.max_queue and await self._waited(places, early)):
             await self._answer(Place(places.give_back), limits.answer_seconds, scope, early.receive, send)
         elif early.is_gone:
-            await refuse(_overloaded("The caller went away before its turn"), scope, send)
+            await self._shed("queue_left", "The caller went away before its turn", scope, send)
         elif early.has_waited:
             told = f"No turn has come in {limits.queue_seconds:g} seconds (STRATA_QUEUE_SECONDS)"
             await self._shed("queue_time", told, scope, send)

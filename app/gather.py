@@ -233,7 +233,11 @@ def _plan(answers: Answers, request: Request, known: Known, wanted: Wanted) -> P
     more = tuple(answers.drive(look(folder)).real for folder in named)
     given = request.client.additional_directories
     return Plan(
-        client=replace(request.client, additional_directories=tuple(dict.fromkeys((*given, *more)))),
+        client=replace(
+            request.client,
+            additional_directories=tuple(dict.fromkeys((*given, *more))),
+            given=(*request.client.given, *named),
+        ),
         paths=paths,
         options=request.memory,
         reader=DocumentReader(known.markdown, known.documents or EveryDocument()),

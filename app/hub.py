@@ -74,6 +74,8 @@ class Hub:
         Raises SessionNotFound, SessionStoreAway and TooManyListeners.
         """
         listener = Listener(session)
+        if self.listeners >= self._room.most and not self._closed:
+            await self.checks.known(session)
         if self._closed:
             listener.begin(())
             listener.end(closing("shutting_down"))

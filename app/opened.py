@@ -42,13 +42,13 @@ def _settled(client: Client, opened: Opened) -> Client:
     def real(path: str | None) -> str | None:
         return look(path).real if path else None
 
+    more = tuple(paths.join(opened.cwd, folder) for folder in client.additional_directories)
     return replace(
         client,
         cwd=opened.cwd,
         home=real(client.home),
         config_dir=real(client.config_dir),
         managed_dir=real(client.managed_dir),
-        additional_directories=tuple(
-            look(paths.join(opened.cwd, folder)).real for folder in client.additional_directories
-        ),
+        additional_directories=tuple(look(folder).real for folder in more),
+        given=tuple(folder for folder in (client.cwd, client.home, client.config_dir, *more) if folder),
     )

@@ -11,7 +11,7 @@ from app.errors import NothingAsked, SessionNotFound, SessionStoreAway
 from app.gather import Known
 from app.stores.sessions import Sessions
 from app.stores.socket import Held
-from app.wire.sessions import Emptied, Standing
+from app.wire.sessions import Emptied, Standing, on_a_calendar
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,6 @@ def _not_found() -> SessionNotFound:
 
 
 def _moment(seconds: float | None) -> str | None:
-    """ISO 8601 in UTC, to the second."""
-    if seconds is None:
-        return None
-    return dt.datetime.fromtimestamp(seconds, dt.UTC).isoformat(timespec="seconds")
+    """ISO 8601 in UTC, to the second; None where there is none to tell."""
+    known = on_a_calendar(seconds)
+    return None if known is None else dt.datetime.fromtimestamp(known, dt.UTC).isoformat(timespec="seconds")

@@ -142,6 +142,17 @@ def test_a_summary_that_brings_nothing_counts_as_failed(client: httpx.Client) ->
     assert told(client, session, "ok", tokens_before=100_000, tokens_after=50_000)["outcome"] == "ok"
 
 
+def test_a_success_without_figures_closes_it_and_what_was_freed_is_not_known(client: httpx.Client) -> None:
+    session = begun(client, files={"/home/dev/p/CLAUDE.md": "Be careful. " * 900})
+    for _ in range(3):
+        told(client, session, "failed")
+    found = told(client, session, "ok")
+    assert (found["outcome"], found["failure"], found["freed"]) == ("ok", None, None)
+    assert found["breaker"] == state("closed", 0)
+    assert told(client, session, "ok", tokens_before=100_000, tokens_after=40_000)["freed"] == 60_000
+    assert told(client, session, "failed")["breaker"] == state("closed", 1)
+
+
 def test_a_session_that_had_no_turn_is_judged_by_what_was_freed(client: httpx.Client) -> None:
     session, body = uuid4().hex, inline()
     client.post("/v1/attachments", json={"workspace": body["workspace"], "touched": [], "session_id": session})
@@ -174,8 +185,8 @@ def test_a_report_about_no_session_is_a_problem(client: httpx.Client) -> None:
     ("said", "pointer"),
     [
         ({"outcome": "fine"}, "/outcome"),
-        ({"outcome": "ok"}, ""),
         ({"outcome": "ok", "tokens_before": 3}, ""),
+        ({"outcome": "ok", "tokens_after": 3}, ""),
         ({"outcome": "failed", "tokens_after": -1}, "/tokens_after"),
         ({"outcome": "failed", "reason": "x"}, "/reason"),
     ],

@@ -268,6 +268,35 @@ def test_what_cannot_help_is_told_before_any_call(trigger: str, client: httpx.Cl
     assert found["breaker"]["consecutive_failures"] == (trigger == "automatic")
 
 
+def test_what_cannot_help_is_not_asked_for_and_the_part_to_blame_is_named(client: httpx.Client) -> None:
+    files = {"/home/dev/p/CLAUDE.md": "Be careful with this. " * 5_000}
+    body = asking("plan", files=files, tokens={"max_context_tokens": 20_000})
+    raw = {"model": body["model"], "messages": talk(), "tokens": body["tokens"]}
+    tools, system = {"tools": [READ | {"description": "x" * 4 * 20_000}]}, {"system": "x" * 4 * 20_000}
+    for told, part in (
+        (ask(client, context_of(body)), "memory:/home/dev/p/CLAUDE.md"),
+        (client.post("/v1/tokens", json=raw | tools).json(), "tool:Read"),
+        (client.post("/v1/tokens", json=raw | system).json(), "system[0]"),
+    ):
+        state = told["compaction"]
+        assert (state["is_above_auto_compact"], state["should_compact"]) == (True, False)
+        assert f"stay whatever is compacted: {part} " in state["explain"][-1]
+
+
+@pytest.mark.parametrize("times", [0, 1_000, 3_000, 5_000])
+@pytest.mark.parametrize("usage", [None, 21_000, 60_000])
+@pytest.mark.parametrize("method", ["rough", "estimate"])
+def test_what_is_asked_for_is_what_a_plan_has_hope_for(
+    times: int, usage: int | None, method: str, client: httpx.Client
+) -> None:
+    messages = talk(1)
+    messages[3] |= {} if usage is None else {"usage": {"input_tokens": usage}}
+    files = {"/home/dev/p/CLAUDE.md": "Be careful with this. " * times}
+    body = asking("plan", files=files, messages=messages, tokens={"max_context_tokens": 20_000, "method": method})
+    state, planned = ask(client, context_of(body))["compaction"], plan(client, body)
+    assert state["should_compact"] is (state["is_above_auto_compact"] and planned["hopeless"] is None)
+
+
 def test_calls_that_are_owed_results_are_left_out(client: httpx.Client) -> None:
     call = {"type": "tool_use", "id": "t9", "name": "Read", "input": {}}
     found = run(client, asking(messages=[*talk(), {"role": "assistant", "content": [call]}], tools=[READ]))

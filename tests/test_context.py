@@ -596,3 +596,23 @@ def test_memory_is_read_again_when_the_caller_asks_otherwise(service: httpx.Clie
     loaded = [[file["path"] for file in body["memory"]["files"]] for body in (before, agreed, after)]
     both = [f"{CWD}/CLAUDE.md", "/home/dev/notes.md"]
     assert loaded == [[f"{CWD}/CLAUDE.md"], both, both]
+
+
+@pytest.mark.parametrize(
+    ("provider", "spelling", "told"),
+    [
+        ("bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0[1m]", False),
+        ("vertex", "claude-sonnet-4-5@20250929 [1M]", False),
+        ("custom", " llama-7[1m]", False),
+        ("foundry", "claude-opus-4-6", False),
+        ("bedrock", "opus", True),
+        ("vertex", "Opus[1m]", True),
+        ("anthropic", "opus[1m]", False),
+    ],
+)
+def test_only_an_alias_is_told_to_other_providers(
+    provider: str, spelling: str, told: bool, service: httpx.Client
+) -> None:
+    body = ask(service, inline(provider=provider, model=spelling))
+    places = [warning["where"] for warning in body["warnings"] if warning["code"] == "alias_for_provider"]
+    assert places == (["model"] if told else [])

@@ -218,6 +218,20 @@ def test_a_tenant_that_has_all_streams_makes_room_for_another(root: Path) -> Non
     running(scene)
 
 
+def test_no_room_is_made_for_a_session_that_is_not_there(root: Path) -> None:
+    async def scene() -> None:
+        stage = Scene(root, room=Seats(2, 2))
+        greedy, absent = name_in("anna/1", SESSION), name_in("boris/2", SESSION)
+        await stage.begin(Footprint(), greedy)
+        theirs = [await stage.hub.listen(greedy, stage.fence) for _ in range(2)]
+        with pytest.raises(SessionNotFound):
+            await stage.hub.listen(absent, stage.fence)
+        assert not any(one.ended.is_set() for one in theirs)
+        stage.hub.close()
+
+    running(scene)
+
+
 def test_events_kept_for_readers_who_come_back_are_not_pushed_out_by_another_tenant(root: Path) -> None:
     async def scene() -> None:
         stage = Scene(root)

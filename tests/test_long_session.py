@@ -42,6 +42,7 @@ CHANGES: list[tuple[str, dict[str, Any]]] = [
     ("were sent", {"truth": 77_000}),
     ("more than the window", {"truth": 100_001}),
     ("against the figures", {"should": True}),
+    ("what no compaction can help", {"should": True, "beyond": True}),
 ]
 
 
@@ -93,7 +94,8 @@ def test_the_cache_is_missed_only_where_the_conversation_or_the_instructions_cha
     assert [number for number, cause in missed if cause == "messages_rewritten"] == [n for n, _ in cooling.helped]
 
 
-def test_a_compaction_that_cannot_help_is_told_without_a_call_and_given_up(hopeless: Run) -> None:
-    assert [number for number, _ in hopeless.attempts] == [0, 1, 2]
-    assert {(one.reason, one.calls) for _, one in hopeless.attempts} == {("fixed_parts_too_large", 0)}
-    assert [turn.breaker for turn in hopeless.turns[3:]] == ["open"] * 27
+def test_what_no_compaction_can_help_is_not_asked_for_and_told_to_a_person_without_a_call(hopeless: Run) -> None:
+    assert {(turn.beyond, turn.should, turn.breaker) for turn in hopeless.turns} == {(True, False, "closed")}
+    first = next(number for number, turn in enumerate(hopeless.turns) if turn.told >= hopeless.blocking)
+    attempts = [(number, one.trigger, one.reason, one.calls) for number, one in hopeless.attempts]
+    assert attempts == [(first, "manual", "fixed_parts_too_large", 0)]

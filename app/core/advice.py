@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from app.core.facts import Kind
 from app.core.flow import Flow, look, names
 from app.core.paths import Paths
+from app.core.tokens import utf16_length
 
 LONGEST_LINK = 1024
 MOST_FOLDERS = 200
@@ -51,8 +52,8 @@ def link_in_words(text: str, folder: str, paths: Paths) -> Flow[str | None]:
 
 
 def memory_key(folder: str) -> str:
-    """The project's name in the configuration folder. Different paths can share one."""
-    return _NOT_KEY.sub("-", folder)
+    """The project's name in the configuration folder: a dash for each UTF-16 unit. Different paths can share one."""
+    return _NOT_KEY.sub(lambda other: "-" * utf16_length(other[0]), folder)
 
 
 def same_key(folder: str, paths: Paths) -> Flow[str | None]:
@@ -65,14 +66,14 @@ def same_key(folder: str, paths: Paths) -> Flow[str | None]:
             left -= 1
             parent, rest = pending.pop()
             for name in sorted((yield from names(parent))):
-                path = paths.join(parent, name)
-                if path in chain[index:] or not _begins(rest, memory_key(name)):
+                path, key = paths.join(parent, name), memory_key(name)
+                if path in chain[index:] or not _begins(rest, key):
                     continue
                 if (yield from look(path)).kind is not Kind.DIRECTORY:
                     continue
-                if len(name) == len(rest):
+                if len(key) == len(rest):
                     return path
-                pending.append((path, rest[len(name) + 1 :]))
+                pending.append((path, rest[len(key) + 1 :]))
     return None
 
 

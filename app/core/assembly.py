@@ -202,7 +202,7 @@ def _notices(facts: Facts, remembered: Remembered, prompt: Prompt, planned: Plan
 def _remembered(facts: Facts, remembered: Remembered, prompt: Prompt) -> Remembered:
     return replace(
         remembered,
-        model=facts.model.id,
+        model=facts.wire_model,
         asked=asked(facts.request),
         tools=prompt.facts.tools,
         layout=facts.request.cache.layout,

@@ -26,7 +26,7 @@ from app.core.memory import (
     settled,
     walk,
 )
-from app.core.report import Row, distinct
+from app.core.report import Row, distinct, with_includers
 
 TOUCHED = "touched"
 """The parent of rows about touched files themselves."""
@@ -61,7 +61,7 @@ def attach(
     if not fitting:
         return Attached(rows=tuple(rows))
     plan = yield from settled(plan)
-    excluded = yield from excludes(exclude_globs(plan), plan.paths)
+    excluded = yield from excludes(exclude_globs(plan), plan.paths, plan.client.given)
     seen = dict(memory.seen) | {real: real for real in delivered}
     bounds = reach(plan.client, plan.roots, plan.options, plan.paths)
     loading = Loading(plan, excluded, bounds, seen, allowance or Allowance.of(plan.limits))
@@ -174,4 +174,4 @@ def merged_rows(memory: Sequence[Row], attached: Sequence[Row]) -> tuple[Row, ..
     """One row for each candidate: what the touches say replaces what was said up front."""
     later = {row.candidate: row for row in attached}
     first = [later.pop(row.candidate, row) for row in memory]
-    return (*first, *later.values())
+    return with_includers((*first, *later.values()))

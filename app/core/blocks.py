@@ -8,7 +8,15 @@ from typing import Literal
 
 from app.core.facts import CacheOptions
 from app.core.providers import Provider, provider_row
-from app.core.registry import ATTRIBUTION_HEADER_NAME, BOUNDARY, BOUNDARY_NAME, PREFIX_NAME, Element, said
+from app.core.registry import (
+    ATTRIBUTION_HEADER_NAME,
+    ATTRIBUTION_REST_NAME,
+    BOUNDARY,
+    BOUNDARY_NAME,
+    PREFIX_NAME,
+    Element,
+    said,
+)
 from app.core.tokens import utf16_length
 from app.core.tools import is_mcp
 
@@ -46,12 +54,38 @@ def choose_mode(provider: Provider, cache: CacheOptions, boundary: bool, tool_na
     return "tool_based" if any(map(is_mcp, tool_names)) else "global"
 
 
+def parted(elements: Sequence[Element]) -> tuple[Element, ...]:
+    """The list with the line of a header in front as an element of its own: whoever takes it away would take all.
+
+    What stands behind that line is the caller's own, which not all may share: it follows the boundary, if there is one.
+    """
+    at = next((index for index, element in enumerate(elements) if said(element.text) is not None), None)
+    pair = _header_and_rest(elements[at]) if at is not None else None
+    if at is None or pair is None:
+        return tuple(elements)
+    (header, rest), behind = pair, elements[at + 1 :]
+    until = next((index + 1 for index, element in enumerate(behind) if element.name == BOUNDARY_NAME), 0)
+    return (*elements[:at], header, *behind[:until], rest, *behind[until:])
+
+
+def _header_and_rest(element: Element) -> tuple[Element, Element] | None:
+    """None: it does not begin with a header, or is nothing else."""
+    header, _, rest = (element.text or "").partition("\n")
+    if not header.startswith(HEADER_START) or said(rest) is None:
+        return None
+    name = ATTRIBUTION_REST_NAME if element.name == ATTRIBUTION_HEADER_NAME else element.name
+    return (
+        replace(element, name=ATTRIBUTION_HEADER_NAME, text=header.removesuffix("\r")),
+        replace(element, name=name, text=rest.strip("\r\n")),
+    )
+
+
 def cut(elements: Sequence[Element], mode: CacheMode) -> tuple[Block, ...]:
     """The blocks of ``system`` in order. Absent elements, blank texts and the boundary become none.
 
-    An attribution header and a prefix in front stay blocks of their own.
+    An attribution header, of which `parted` has taken what stood behind it, and a prefix stay blocks of their own.
     """
-    present = _parted([element for element in elements if said(element.text) is not None])
+    present = [element for element in elements if said(element.text) is not None]
     seats = [_seat(index, element) for index, element in enumerate(present)]
     headers, prefixes, rest = (
         [element for element, taken in zip(present, seats, strict=True) if taken == seat]
@@ -66,16 +100,6 @@ def cut(elements: Sequence[Element], mode: CacheMode) -> tuple[Block, ...]:
         (own, org),
     )
     return tuple(block for group, scope in groups for block in joined(group, scope))
-
-
-def _parted(present: list[Element]) -> list[Element]:
-    """A header with other text behind it is a block of its own too: whoever takes the header away would take all."""
-    first = present[0].text if present else None
-    header, _, rest = (first or "").partition("\n")
-    if not header.startswith(HEADER_START) or said(rest) is None:
-        return present
-    parts = replace(present[0], text=header, name=ATTRIBUTION_HEADER_NAME), replace(present[0], text=rest.strip("\n"))
-    return [*parts, *present[1:]]
 
 
 def _seat(index: int, element: Element) -> Literal["header", "prefix", "rest"]:

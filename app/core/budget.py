@@ -107,7 +107,7 @@ def limits(window: int, model: Model, options: TokenOptions) -> Limits:
         unlowered=unlowered,
         threshold=threshold,
         reference=reference,
-        warning=max(reference - WARNING_MARGIN, (reference + 1) // 2),
+        warning=_warning(reference, window),
         blocking=effective - margin,
     )
 
@@ -117,6 +117,11 @@ def _reserves(window: int, model: Model) -> tuple[int, int]:
     if window >= SMALL_WINDOW:
         return reserve, BUFFER
     return min(reserve, window // 10), max(1, window * 65 // 1000)
+
+
+def _warning(reference: int, window: int) -> int:
+    """Above nothing, so that an empty conversation does not warn; in small windows not before half is used."""
+    return max(reference - WARNING_MARGIN, 1 if window >= SMALL_WINDOW else (reference + 1) // 2)
 
 
 def _lowered(threshold: int, effective: int, options: TokenOptions) -> int:

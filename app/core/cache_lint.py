@@ -21,6 +21,10 @@ MOST_VOLATILE = 5
 """Kinds of volatile text that are told of one block."""
 MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}"
 CONTEXT_CHARACTERS = 40
+CHANGING = (
+    "This block differs from the last request, so that no marker behind it finds what was cached: "
+    "give it the same text every time, leave it out, or move it into a message."
+)
 
 VOLATILE: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("a time", re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?|\b\d\d:\d\d:\d\d\b")),
@@ -163,14 +167,51 @@ def _overlaps(one: re.Match[str], taken: Sequence[re.Match[str]]) -> bool:
 def _in_two(index: int, before: Sent, after: Sent) -> Iterator[Finding]:
     reordered = list(_reordered(index, _tools(before), _tools(after)))
     yield from reordered
-    earlier = {
-        one.at: one for one in before.segments if one.area == "system" or (one.area == "tools" and not reordered)
-    }
-    for new in after.segments:
-        old = earlier.get(new.at)
-        if old is not None and old.ttl and new.ttl and old.digest != new.digest:
+    changed = [(old, new) for old, new in _changed(before, after) if new.area == "system" or not reordered]
+    for old, new in changed:
+        if old.ttl and new.ttl:
             text = "This block is marked and differs from the last request: mark the block before it instead."
             yield Finding("marker_on_changing_block", text, index, new.at)
+    if before.model == after.model:
+        yield from (Finding("changing_block", CHANGING, index, at) for at in _changing(before, after, changed))
+
+
+def _changed(before: Sent, after: Sent) -> Iterator[tuple[Segment, Segment]]:
+    """Tools and system blocks that stand at one place in both and say something else."""
+    earlier = {one.at: one for one in before.segments if one.area != "messages"}
+    for new in after.segments:
+        old = earlier.get(new.at)
+        if old is not None and old.digest != new.digest:
+            yield old, new
+
+
+def _changing(before: Sent, after: Sent, changed: Sequence[tuple[Segment, Segment]]) -> Iterator[str]:
+    """Places of those without a marker that a marker behind them stands on, in both requests.
+
+    Another tool in a tool's place is none, nor is what a system block moved that came or went in front of it.
+    """
+    goes_on = _first_message(before) == _first_message(after)
+    old_places, new_places = (_before_marker(one, goes_on=goes_on) for one in (before, after))
+    moved = len(_of_system(before)) != len(_of_system(after))
+    first = next((new.at for _, new in changed if new.area == "system"), None)
+    for old, new in changed:
+        same = old.name == new.name != new.at if new.area == "tools" else not moved or new.at == first
+        if same and not new.ttl and old.at in old_places and new.at in new_places:
+            yield new.at
+
+
+def _before_marker(one: Sent, *, goes_on: bool) -> set[str]:
+    """Places up to the last marker. Those of a conversation count when it ``goes_on``."""
+    marked = [at for at, segment in enumerate(one.segments) if segment.ttl and (segment.area != "messages" or goes_on)]
+    return {segment.at for segment in one.segments[: max(marked, default=-1) + 1]}
+
+
+def _first_message(one: Sent) -> bytes | None:
+    return next((segment.digest for segment in one.segments if segment.area == "messages"), None)
+
+
+def _of_system(one: Sent) -> list[Segment]:
+    return [segment for segment in one.segments if segment.area == "system"]
 
 
 def _tools(one: Sent) -> list[str]:

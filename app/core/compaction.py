@@ -12,7 +12,7 @@ from app.core.tokens import Part
 
 LEAST_FREED_PERCENT = 10
 MOST_NAMED = 5
-FIXED = ("system:", "tool:", "memory:", "mcp:", "user_context")
+FIXED = ("system:", "system[", "tool:", "tool_overhead", "memory:", "mcp:", "user_context")
 """How the names of parts begin that stay whatever is compacted."""
 
 Trigger = Literal["automatic", "manual"]
@@ -58,8 +58,12 @@ class Attempts:
 
 def fixed_parts(parts: Iterable[Part]) -> tuple[Part, ...]:
     """The parts that no compaction makes smaller, the largest first."""
-    found = (part for part in parts if part.name.startswith(FIXED) and part.tokens > 0)
-    return tuple(sorted(found, key=lambda part: (-part.tokens, part.name)))
+    return largest_first(part for part in parts if part.name.startswith(FIXED))
+
+
+def largest_first(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """Those that cost anything."""
+    return tuple(sorted((part for part in parts if part.tokens > 0), key=lambda part: (-part.tokens, part.name)))
 
 
 def hopeless(parts: Iterable[Part], threshold: int) -> Failure | None:
@@ -68,8 +72,8 @@ def hopeless(parts: Iterable[Part], threshold: int) -> Failure | None:
     if _total(fixed) < threshold:
         return None
     told = (
-        f"Compaction cannot help: it starts at {threshold:,} tokens, and {_total(fixed):,} stay whatever is compacted: "
-        f"{_named(fixed)}. Make these smaller, or use a model with a larger window."
+        f"Compaction cannot help: it starts at {threshold:,} tokens, and {staying(fixed)}. Make these smaller, or use "
+        "a model with a larger window."
     )
     return Failure("fixed_parts_too_large", told, fixed)
 
@@ -92,16 +96,21 @@ def outcome(before: int, after: int, threshold: int, parts: Iterable[Part]) -> S
 
 
 def _blame(fixed: tuple[Part, ...], after: int) -> str:
-    stays = f"{_total(fixed):,} stay whatever is compacted: {_named(fixed)}. " if fixed else ""
+    stays = f"{staying(fixed)}. " if fixed else ""
     if not fixed or 2 * _total(fixed) < after:
         return f"{stays}Most is the summary and the messages that stay behind it: make the longer of them shorter."
     return f"{stays}Make these smaller, or use a model with a larger window."
 
 
-def _named(fixed: tuple[Part, ...]) -> str:
-    rest = fixed[MOST_NAMED:]
+def staying(fixed: tuple[Part, ...]) -> str:
+    return f"{_total(fixed):,} stay whatever is compacted: {named(fixed)}"
+
+
+def named(parts: tuple[Part, ...]) -> str:
+    """The first few, and how many more there are."""
+    rest = parts[MOST_NAMED:]
     more = [f"{len(rest)} more with {_total(rest):,}"] if rest else []
-    return ", ".join([*(f"{part.name} {part.tokens:,}" for part in fixed[:MOST_NAMED]), *more])
+    return ", ".join([*(f"{part.name} {part.tokens:,}" for part in parts[:MOST_NAMED]), *more])
 
 
 def _total(parts: tuple[Part, ...]) -> int:

@@ -81,11 +81,12 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """A caller's own compaction, as it counts."""
+    """A caller's own compaction, as it counts. ``freed`` is in tokens, None where it was not told."""
 
     outcome: Outcome
     failed: Failed | None
     breaker: Breaker
+    freed: int | None = None
 
 
 def usage_of(response: Json) -> Mapping[str, int] | None:

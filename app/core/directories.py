@@ -9,7 +9,9 @@ from app.core.flow import Flow, look
 MOST_DIRECTORIES = 1_000
 """That settings files of one project may name."""
 
-_ABSENT = "This additional directory is no folder that can be read: check its path, and STRATA_ROOTS."
+_ABSENT = (
+    "This additional directory is no folder that can be read: check its path, and STRATA_ROOTS or your key's roots."
+)
 
 
 def directory_notices(plan: Plan) -> Flow[tuple[Notice, ...]]:

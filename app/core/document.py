@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from app.core.frontmatter import Frontmatter, split_frontmatter
+from app.core.front_advice import front_advice, rule_advice
+from app.core.frontmatter import split_frontmatter
 from app.core.markdown import MarkdownReader, Mention
 from app.core.rules import condition, globs_from
 from app.core.tokens import utf16_length
@@ -15,8 +16,6 @@ from app.core.units import first_units
 MOST_LINES = 200
 MOST_UNITS = 25_000
 """Limits of a memory index, the second in UTF-16 units."""
-
-_FOREIGN_KEYS = ("globs", "alwaysApply", "applyTo", "glob", "path", "fileMatchPattern")
 
 _ENDINGS = """
     md markdown mdx mdc txt text rst adoc asciidoc org tex latex bib
@@ -55,10 +54,12 @@ class Document:
     advice: tuple[str, ...] = ()
     rule_advice: tuple[str, ...] = ()
 
-    def advice_for(self, *, is_rule: bool) -> tuple[str, ...]:
-        return (*(self.rule_advice if is_rule else _POINTLESS if self.globs else ()), *self.advice)
+    def advice_for(self, *, is_rule: bool, included: bool = False) -> tuple[str, ...]:
+        pointless = (_INCLUDED if included else _POINTLESS) if self.globs else ()
+        return (*(self.rule_advice if is_rule else pointless), *self.advice)
 
 
+_INCLUDED = ("Its own paths has no effect: it comes with the file that includes it, whatever is touched.",)
 _POINTLESS = ("The key paths has no effect here: only files in a rules folder wait for a touched file.",)
 
 
@@ -117,11 +118,7 @@ class DocumentReader:
         raw = data.decode("utf-8", "replace").removeprefix("\ufeff")
         front = split_frontmatter(raw)
         reading = self.markdown.read(front.body)
-        advice = []
-        if front.unreadable:
-            advice.append("The frontmatter is not valid YAML and was ignored: put its values in quotes.")
-        if front.keyless:
-            advice.append("What stands between the first two lines of --- holds no keys and was left out: is it text?")
+        advice = front_advice(front)
         if reading.open_comment_line is not None:
             advice.append(f"Line {reading.open_comment_line + front.lines}: a comment opens and never closes; add -->.")
         if reading.open_fence_line is not None:
@@ -144,31 +141,12 @@ class DocumentReader:
                 Mention(mention.path, mention.line + front.lines, mention.after) for mention in reading.mentions
             ),
             advice=tuple(advice),
-            rule_advice=tuple(_rule_advice(front)),
+            rule_advice=tuple(rule_advice(front)),
         )
 
 
 def _unreadable(globs: tuple[str, ...]) -> tuple[str, ...]:
     return condition(globs).invalid
-
-
-def _rule_advice(front: Frontmatter) -> list[str]:
-    advice = []
-    values = front.values
-    if front.unclosed:
-        advice.append("The frontmatter never closes, so that it is text: end it with a line of ---.")
-    if front.displaced:
-        advice.append("Frontmatter only counts at the very top of the file: move it before everything else.")
-    foreign = [key for key in _FOREIGN_KEYS if key in values]
-    always = foreign == ["alwaysApply"] and values["alwaysApply"] is True
-    if foreign and not always and "paths" not in values:
-        advice.append(f"The key {foreign[0]} has no effect here: write paths: to make the rule conditional.")
-    paths = values.get("paths")
-    if isinstance(paths, dict):
-        advice.append("The value of paths reads as a mapping and was ignored: put it in quotes.")
-    elif any(not isinstance(one, str | None) for one in (paths if isinstance(paths, list) else [paths])):
-        advice.append("A value of paths that is not text was ignored: put it in quotes.")
-    return advice
 
 
 def limited(text: str) -> str:

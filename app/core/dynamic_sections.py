@@ -93,11 +93,10 @@ def _machine(facts: PromptFacts) -> tuple[str, ...]:
 
 
 def _model(facts: PromptFacts) -> tuple[str, ...]:
-    model = facts.model
-    if not model.known or model.name is None:
-        return (f"You are powered by the model {model.id}.",)
+    model, sent = facts.model, facts.wire_model
+    named = f"named {model.name}. The exact model ID is {sent}" if model.known and model.name else sent
     return (
-        f"You are powered by the model named {model.name}. The exact model ID is {model.id}.",
+        f"You are powered by the model {named}.",
         *((f"Assistant knowledge cutoff is {model.cutoff}.",) if model.cutoff else ()),
         NEWEST_MODELS,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from app.core.flow import Flow, look
 from app.core.globs import Pattern, compiled, expanded
@@ -14,6 +15,9 @@ from app.core.pauses import PAUSE, Steps, at_once
 MOST_EXPANDED = 1000
 MOST_CHARACTERS = 128 * 1024
 """Of all patterns that count, in every form they are read in: what reading one costs goes by its characters."""
+
+MOST_VIEWS = 8
+"""Of one file: paths by which the folder it stands in was given."""
 
 MOST_FORMS = 4
 """Of one pattern: as written and with its links resolved, each also for the folder it may name."""
@@ -40,11 +44,12 @@ class ExcludeGlob:
 
 @dataclass(frozen=True, slots=True)
 class Excludes:
-    """``dead`` patterns can match nothing; each comes with a hint."""
+    """``dead`` patterns can match nothing; each comes with a hint. ``views`` are links and the real folders behind."""
 
     paths: Paths
     patterns: tuple[tuple[Pattern, ExcludeGlob], ...] = ()
     dead: tuple[tuple[ExcludeGlob, str, str], ...] = ()
+    views: tuple[tuple[str, str], ...] = ()
 
     def match(self, candidates: Iterable[str]) -> ExcludeGlob | None:
         """The first pattern that one of the paths fits: any of a file's names counts, link or target."""
@@ -53,7 +58,7 @@ class Excludes:
     def comparing(self, candidates: Iterable[str]) -> Steps[ExcludeGlob | None]:
         """The same, with pauses."""
         left = PAUSE
-        for path in dict.fromkeys(candidates) if self.patterns else ():
+        for path in self._as_seen(candidates) if self.patterns else ():
             anchored = self.paths.slashed(path).lstrip("/")
             for pattern, written in self.patterns:
                 left -= len(anchored)
@@ -64,9 +69,19 @@ class Excludes:
                     return written
         return None
 
+    def _as_seen(self, candidates: Iterable[str]) -> Iterable[str]:
+        """The paths, and behind them those by which somebody sees the same files who goes by the links in use."""
+        names = dict.fromkeys(candidates)
+        below = ((link, self.paths.relative(name, real)) for name in names for link, real in self.views)
+        seen = (self.paths.join(link, rest) for link, rest in below if rest)
+        return dict.fromkeys((*names, *islice(seen, MOST_VIEWS)))
 
-def excludes(globs: Iterable[ExcludeGlob], paths: Paths) -> Flow[Excludes]:
-    """Compiles the patterns, each also with its existing prefix resolved through links."""
+
+def excludes(globs: Iterable[ExcludeGlob], paths: Paths, given: Iterable[str] = ()) -> Flow[Excludes]:
+    """Compiles the patterns, each also with its existing prefix resolved through links.
+
+    ``given`` are folders by the paths that were asked for.
+    """
     live: list[tuple[Pattern, ExcludeGlob]] = []
     dead: list[tuple[ExcludeGlob, str, str]] = []
     beyond: dict[str, list[ExcludeGlob]] = {}
@@ -84,7 +99,22 @@ def excludes(globs: Iterable[ExcludeGlob], paths: Paths) -> Flow[Excludes]:
         characters -= sum(len(pattern.glob) for pattern in found)
         live.extend((pattern, written) for pattern in found)
     dead.extend((first, "budget", _beyond(len(more))) for first, *more in beyond.values())
-    return Excludes(paths, tuple(live), tuple(dead))
+    return Excludes(paths, tuple(live), tuple(dead), (yield from _views(given, paths)) if live else ())
+
+
+def _views(given: Iterable[str], paths: Paths) -> Flow[tuple[tuple[str, str], ...]]:
+    """Each link on the way to the folders, as it was written, and what it leads to."""
+    found: dict[tuple[str, str], None] = {}
+    for folder in given:
+        if (yield from look(folder)).real == folder:
+            continue
+        above = None
+        for step in paths.chain(folder):
+            real = (yield from look(step)).real
+            if real != paths.join(above or paths.parent(step), paths.name(step)):
+                found[step, real] = None
+            above = real
+    return tuple(found)
 
 
 def _beyond(more: int) -> str:

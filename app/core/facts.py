@@ -79,7 +79,8 @@ class GitFacts:
 class Client:
     """The machine the agent runs on, which is not the one this service runs on. Paths are absolute and real.
 
-    ``home``, ``config_dir`` and ``managed_dir`` are None where the workspace has no such level.
+    ``home``, ``config_dir`` and ``managed_dir`` are None where the workspace has no such level. ``given`` are folders
+    of it by the paths that were asked for, links not resolved: those that people see.
     """
 
     cwd: str
@@ -90,6 +91,7 @@ class Client:
     shell: str | None = None
     os_version: str | None = None
     additional_directories: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from typing import Literal
 
 from app.core.blocks import Block, joined
 from app.core.message import inert
-from app.core.registry import Element, said
+from app.core.registry import ATTRIBUTION_REST_NAME, Element, said
 
 Layout = Literal["classic", "late"]
 
-CALLERS_OWN = frozenset({"memory_mechanics", "append"})
+CALLERS_OWN = frozenset({ATTRIBUTION_REST_NAME, "memory_mechanics", "append"})
 """Texts of the caller that differ between users."""
 
 OPENING = (

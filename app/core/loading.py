@@ -190,7 +190,7 @@ class Loading:
     def _loaded(self, candidate: Candidate, node: Node, document: Document) -> Flow[list[MemoryFile]]:
         text = limited(document.text) if candidate.level.limited else document.text
         self.seen[node.real] = candidate.path
-        advice = document.advice_for(is_rule=candidate.is_rule)
+        advice = document.advice_for(is_rule=candidate.is_rule, included=candidate.parent is not None)
         if not text.strip():
             self._tell(candidate, "skipped", "empty", sentences(advice))
             return []

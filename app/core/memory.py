@@ -46,7 +46,7 @@ def load(plan: Plan, allowance: Allowance | None = None) -> Flow[Memory]:
     if not plan.options.enabled:
         return Memory()
     plan = yield from settled(plan)
-    excluded = yield from excludes(exclude_globs(plan), plan.paths)
+    excluded = yield from excludes(exclude_globs(plan), plan.paths, plan.client.given)
     bounds = reach(plan.client, plan.roots, plan.options, plan.paths)
     loading = Loading(plan, excluded, bounds, {}, allowance or Allowance.of(plan.limits))
     loading.rows.extend(plan.configuration.rows)

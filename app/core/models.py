@@ -86,10 +86,16 @@ class ModelTable:
 
     def wire_id(self, spelling: str) -> str:
         """What is sent upstream: no tag, aliases expanded, else as it is spelt, which is as its provider needs it."""
-        untagged = spelling.strip()
-        while _tagged(untagged):
-            untagged = untagged[: -len(TAG_1M)].rstrip()
-        return self.aliases.get(untagged.lower(), untagged)
+        own = untagged(spelling)
+        return self.aliases.get(own.lower(), own)
+
+
+def untagged(spelling: str) -> str:
+    """``spelling`` without ``[1m]`` and without white space around it."""
+    left = spelling.strip()
+    while _tagged(left):
+        left = left[: -len(TAG_1M)].rstrip()
+    return left
 
 
 def bare_id(spelling: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from app.core import message as texts
-from app.core.blocks import Block, CacheMode, choose_mode, cut, global_scope
+from app.core.blocks import Block, CacheMode, choose_mode, cut, global_scope, parted
 from app.core.conversation import Opening
 from app.core.facts import Notice, SessionSettings
 from app.core.gathered import Facts
@@ -36,7 +36,7 @@ def compose(facts: Facts, remembered: Remembered, tools: frozenset[str]) -> Prom
     request = facts.request
     scoped = global_scope(request.provider, request.cache, default_prompt=uses_default_prompt(request.prompt))
     told = _prompt_facts(facts, remembered, tools, scoped)
-    elements = prompt_elements(told, still_true(facts, remembered, tools))
+    elements = parted(prompt_elements(told, still_true(facts, remembered, tools)))
     laid = laid_out(elements, request.cache.layout)
     mode = choose_mode(request.provider, request.cache, scoped, tools)
     return Prompt(told, elements, mode, cut(laid.front, mode), _opening(facts, remembered, laid))
@@ -48,6 +48,7 @@ def _prompt_facts(facts: Facts, remembered: Remembered, tools: frozenset[str], s
         client=request.client,
         git=facts.git,
         model=facts.model,
+        wire_model=facts.wire_model,
         tools=tools,
         servers=request.mcp_servers,
         settings=_session_settings(facts, remembered),
@@ -74,7 +75,7 @@ def still_true(facts: Facts, remembered: Remembered, tools: frozenset[str]) -> M
     nothing in it.
     """
     gone = {
-        *(NAME_THE_MODEL if remembered.model not in {"", facts.model.id} else ()),
+        *(NAME_THE_MODEL if remembered.model not in {"", facts.wire_model} else ()),
         *((SESSION_GUIDANCE,) if remembered.tools not in {None, tools} else ()),
         *((OUTPUT_STYLE,) if remembered.layout not in {"", facts.request.cache.layout} else ()),
     }

@@ -12,6 +12,7 @@ from app.core.models import Model
 BOUNDARY = "__SYSTEM_PROMPT_DYNAMIC_BOUNDARY__"
 
 ATTRIBUTION_HEADER_NAME = "attribution_header"
+ATTRIBUTION_REST_NAME = "attribution_rest"
 PREFIX_NAME = "prefix"
 BOUNDARY_NAME = "boundary"
 
@@ -37,13 +38,15 @@ class PromptFacts:
     """What the system prompt is made from.
 
     ``date`` is ``YYYY-MM-DD``. ``memory_dir`` None: auto memory is off. ``global_scope``: the default prompt carries
-    the boundary. ``prose`` maps the name of a text to the text. ``late``: what varies stands behind the instructions,
-    so that the static sections may not depend on the output style.
+    the boundary. ``wire_model`` is the model's id as it is sent. ``prose`` maps the name of a text to the text.
+    ``late``: what varies stands behind the instructions, so that the static sections may not depend on the output
+    style.
     """
 
     client: Client
     git: GitFacts | None
     model: Model
+    wire_model: str
     tools: frozenset[str]
     servers: tuple[McpServer, ...]
     settings: SessionSettings

@@ -32,7 +32,7 @@ class LastRequest:
 class Remembered:
     """One session's state. ``workspace`` says which workspace it belongs to.
 
-    ``date`` is when it began, empty before its first turn; ``model`` is the last one it ran on, empty before the first;
+    ``date`` is when it began, empty before its first turn; ``model`` is the id that was sent last, empty before it;
     ``told`` is what its first messages say of what may change, by subject; ``style`` the style that was asked for and
     what was found; ``delivered`` are real paths of attachments; ``files`` is a digest of the files that came with the
     turn on which memory was read, ``footprint`` is what it was read from on a disk, None where that cannot be told;

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from app.core.facts import Kind
@@ -79,4 +79,17 @@ def distinct(rows: Iterable[Row]) -> tuple[Row, ...]:
             kept[row.candidate] = row
         else:
             kept.setdefault(row.candidate, row)
-    return tuple(kept.values())
+    return with_includers(kept.values())
+
+
+def with_includers(rows: Collection[Row]) -> tuple[Row, ...]:
+    """The rows, where a rule that came with another file is not said to wait for its own condition."""
+    includers = {row.path: row.parent for row in rows if row.verdict == "loaded" and row.parent}
+    return tuple(_came(row, includers.get(row.path)) for row in rows)
+
+
+def _came(row: Row, includer: str | None) -> Row:
+    if includer is None or row.parent is not None or row.verdict != "withheld":
+        return row
+    hint = f"It came with {includer}, which includes it."
+    return replace(row, verdict="skipped", reason="already_loaded", hint=hint)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from app.core.frontmatter import split_commas
 from app.core.globs import Pattern, compiled, expanded
+from app.core.lenient_yaml import split_commas
 from app.core.pauses import PAUSE, Steps, at_once
 
 MOST_PATTERNS = 1000
@@ -21,6 +21,7 @@ LONGEST_NAMED = 100
 _BACKSLASHED = re.compile(r"\w\\[\w*]")
 _SLASH = re.compile("/")
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+_TWO = re.compile(r"\*[^\s;/*]*(?:(?P<blank>\s)|;)[\s;]*[^\s;]")
 
 
 def globs_from(paths: object) -> tuple[str, ...]:
@@ -128,22 +129,36 @@ def _instead(glob: str, base: str) -> str:
     if _BACKSLASHED.search(bare):
         return "folders are parted by / here"
     if bare.startswith("./") and not can_never_match(bare[2:], base):
-        return f"write {_short(bare[2:])}"
+        return f"write {short(bare[2:])}"
     return f"write it relative to {base}, without dots"
 
 
-def _short(glob: str) -> str:
+def short(glob: str) -> str:
+    """As much of a pattern, or of a key, as a hint names."""
     return glob if len(glob) <= LONGEST_NAMED else f"{glob[:LONGEST_NAMED]}…"
+
+
+def _oddity(glob: str) -> str | None:
+    """What makes the pattern look like something else than one pattern."""
+    if glob.startswith("- "):
+        return "begins with a dash: write each pattern on a line of its own below paths"
+    if any(glob.startswith(quote) != glob.endswith(quote) for quote in "\"'"):
+        return "has a quote too few"
+    two = _TWO.search(glob)
+    return f"has a {'blank' if two['blank'] else ';'} in it: where it is two, put a comma between them" if two else None
 
 
 def waiting(globs: tuple[str, ...], invalid: tuple[str, ...], base: str) -> tuple[str, tuple[str, ...]]:
     """Why a rule whose condition is not met waits, and what is wrong with its patterns: a reason and sentences."""
     hopeless = tuple(glob for glob in globs if glob not in invalid and can_never_match(glob, base))
+    faulty = {*invalid, *hopeless}
+    odd = tuple((glob, why) for glob in globs if glob not in faulty and (why := _oddity(glob)))
     advice = (
-        *(f"The pattern {_short(glob)} cannot be read." for glob in invalid[:MOST_NAMED]),
-        *(f"The pattern {_short(glob)} never matches: {_instead(glob, base)}." for glob in hopeless[:MOST_NAMED]),
+        *(f"The pattern {short(glob)} cannot be read." for glob in invalid[:MOST_NAMED]),
+        *(f"The pattern {short(glob)} never matches: {_instead(glob, base)}." for glob in hopeless[:MOST_NAMED]),
+        *(f"The pattern {short(glob)} {why}." for glob, why in odd[:MOST_NAMED]),
     )
-    left = len(invalid[MOST_NAMED:]) + len(hopeless[MOST_NAMED:])
+    left = sum(len(wrong[MOST_NAMED:]) for wrong in (invalid, hopeless, odd))
     if left:
         advice = (*advice, f"So it is with {left:,} more.")
     if globs and all(glob.startswith("!") for glob in globs):

@@ -191,7 +191,7 @@ _WRONG = {
     Kind.DANGLING: "It is a link that leads nowhere: mend or remove it.",
     Kind.SPECIAL: "It is no ordinary file or folder: put one in its place.",
     Kind.UNREADABLE: "It cannot be read: check its permissions.",
-    Kind.OUTSIDE: "It leads to where this service may not read: put a copy in its place, or check STRATA_ROOTS.",
+    Kind.OUTSIDE: "It leads to where nothing may be read: put a copy there, or check STRATA_ROOTS or your key's roots.",
 }
 _METADATA = "It leads into .git, which is not read."
 _TOO_LARGE = (

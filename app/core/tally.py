@@ -7,11 +7,13 @@ from typing import Literal
 
 from app.core.budget import Breaker, CompactionState, compaction_state
 from app.core.calibration import Calibration
+from app.core.compaction import hopeless, largest_first, named, staying
 from app.core.facts import Message, TokenOptions
 from app.core.measures import Estimated, Measure, Rough
 from app.core.models import Model, Window
+from app.core.summary import Failure
 from app.core.thinking import without_old_thinking
-from app.core.tokens import Count, Rows, count, counted, pace
+from app.core.tokens import Count, Part, Rows, count, counted, pace
 
 Method = Literal["rough", "estimate", "exact", "fallback_model"]
 
@@ -58,14 +60,31 @@ class Tally:
         method = self.basis.options.method
         return method == "exact" or (method == "auto" and self.state.percent_left * ASKS_NEAR < FULL)
 
+    @property
+    def line(self) -> int:
+        """Tokens that a conversation must stay below: without auto compaction all that may be used."""
+        return _line(self.basis, self.state)
+
+    @property
+    def scale(self) -> float:
+        """By how much the tokens in use are above those of the rows, within reason."""
+        return _scale(self.rows, self.count)
+
+    @property
+    def hopeless(self) -> Failure | None:
+        """Why no compaction can help; None when one can. Its parts are measured as the tokens in use are."""
+        return _hopeless(self.rows, self.count, self.line)
+
     def exactly(self, tokens: int, method: Method) -> Tally:
         """With the API's own figure."""
         found = counted(self.rows, tokens)
-        return replace(self, count=found, method=method, state=_state(self.basis, found, self.messages))
+        return replace(self, count=found, method=method, state=_state(self.basis, self.rows, found, self.messages))
 
 
 FULL = 100
+MOST_SCALE = 4
 NOTHING_TO_COMPACT = "the conversation is empty: what stands before it is too large for this window"
+MAKE_ROOM = "make these smaller, or use a model with a larger window"
 
 
 def tally(basis: Basis, raw: Rows, messages: tuple[Message, ...]) -> Tally:
@@ -81,16 +100,39 @@ def tally(basis: Basis, raw: Rows, messages: tuple[Message, ...]) -> Tally:
         rows,
         found,
         measure.method,
-        _state(basis, found, messages),
+        _state(basis, rows, found, messages),
         basis.calibration.factor if estimated else None,
     )
 
 
-def _state(basis: Basis, found: Count, messages: tuple[Message, ...]) -> CompactionState:
-    """There is nothing to compact in an empty conversation, however much stands before it."""
+def _state(basis: Basis, rows: Rows, found: Count, messages: tuple[Message, ...]) -> CompactionState:
     state = compaction_state(
         found.used, basis.window, basis.model, basis.options, breaker=basis.breaker, pace=pace(messages)
     )
-    if messages or not state.is_above_auto_compact:
-        return state
-    return replace(state, should_compact=False, explain=(*state.explain, NOTHING_TO_COMPACT))
+    why = _why_needless(rows, found, messages, _line(basis, state))
+    return replace(state, should_compact=False, explain=(*state.explain, why)) if why else state
+
+
+def _why_needless(rows: Rows, found: Count, messages: tuple[Message, ...], line: int) -> str | None:
+    """Why a compaction at ``line`` would free nothing; None below it, and where it can help."""
+    if found.used < line:
+        return None
+    if not messages:
+        return f"{NOTHING_TO_COMPACT}: {named(largest_first(found.parts))}"
+    why = _hopeless(rows, found, line)
+    return f"compaction cannot help: {staying(why.parts)}; {MAKE_ROOM}" if why else None
+
+
+def _hopeless(rows: Rows, found: Count, line: int) -> Failure | None:
+    scale = _scale(rows, found)
+    return hopeless((Part(part.name, round(scale * part.tokens)) for part in found.parts), line)
+
+
+def _line(basis: Basis, state: CompactionState) -> int:
+    return state.threshold if basis.options.auto_compact else state.effective_window
+
+
+def _scale(rows: Rows, found: Count) -> float:
+    """Figures of usage and of the API are those of the whole: what they are off by goes for all parts alike."""
+    total = rows.total
+    return max(1 / MOST_SCALE, min(found.used / total, MOST_SCALE)) if total else 1.0

@@ -34,7 +34,7 @@ class CompactionRequest(ContextRequest):
 
 
 class CompactionReport(Strict):
-    """How a compaction ended that the caller ran. An ``ok`` tells the tokens in use before and after it."""
+    """How a compaction ended that the caller ran. An ``ok`` tells the tokens in use before and after it, or neither."""
 
     outcome: Outcome
     trigger: Trigger = "automatic"
@@ -42,10 +42,17 @@ class CompactionReport(Strict):
     tokens_after: Annotated[int, Field(ge=0, le=MOST_TOKENS)] | None = None
 
     @model_validator(mode="after")
-    def _tells_what_it_freed(self) -> Self:
-        if self.outcome == "ok" and (self.tokens_before is None or self.tokens_after is None):
-            raise ValueError("an outcome that is ok needs tokens_before and tokens_after")
+    def _tells_both_or_neither(self) -> Self:
+        if self.outcome == "ok" and (self.tokens_before is None) != (self.tokens_after is None):
+            raise ValueError("send tokens_before and tokens_after together, or neither of them")
         return self
+
+    @property
+    def freed(self) -> int | None:
+        """In tokens; None where it was not told."""
+        if self.tokens_before is None or self.tokens_after is None:
+            return None
+        return max(0, self.tokens_before - self.tokens_after)
 
 
 class SummaryBody(schema.MessagesRequest):
@@ -124,10 +131,14 @@ class RunAnswer(Strict):
 
 
 class ReportAnswer(Strict):
-    """``outcome`` is how it counts: an ``ok`` that frees too little is ``failed``, and ``failure`` says why."""
+    """``outcome`` is how it counts: an ``ok`` that frees too little is ``failed``, and ``failure`` says why.
+
+    ``freed`` is in tokens; None: the figures were not told, so that an ``ok`` is taken at its word.
+    """
 
     outcome: Outcome
     failure: CompactionFailure | None
+    freed: int | None
     breaker: schema.Breaker
 
 
@@ -193,6 +204,7 @@ def report_answer(reported: Reported) -> Values:
     return {
         "outcome": reported.outcome,
         "failure": _failure(reported.failed),
+        "freed": reported.freed,
         "breaker": breaker_values(reported.breaker),
     }
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, Tag, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Tag, field_validator
 
 from app.core import facts
 from app.wire.base import FIRST, Strict, alternative
 
 MOST_TOKENS = 10**12
 """Of any figure of tokens that a caller tells."""
+
+Unread = Annotated[Any, AfterValidator(lambda _: None)]
+"""What stands in a response and is of no use here: taken, whatever it is, and dropped."""
 
 
 class Usage(BaseModel):
@@ -35,7 +38,7 @@ class MessageMeta(Strict):
 
 
 class Message(Strict):
-    """A Messages API message, or a whole response of it.
+    """A Messages API message, or a whole response of it, of its betas too.
 
     ``id`` is the response's id. It, ``usage``, ``meta`` and the other fields of a response do not reach the model.
     """
@@ -51,6 +54,11 @@ class Message(Strict):
     model: str | None = None
     stop_reason: str | None = None
     stop_sequence: str | None = None
+    stop_details: Unread = None
+    container: Unread = None
+    diagnostics: Unread = None
+    context_management: Unread = None
+    input_transformations: Unread = None
     meta: (
         Annotated[
             Annotated[bool, Tag("as:true_or_false")] | Annotated[MessageMeta, Tag("as:an_object")],

@@ -17,6 +17,9 @@ from app.wire import schema
 from app.wire.answers import Values, breaker_values
 from app.wire.base import Strict
 
+CALENDAR_ENDS = 253_402_300_800.0
+"""The first second of the year 10000, which no date has."""
+
 
 class ClearRequest(Strict):
     """``clear``: the conversation is over. ``compact``: it goes on from a summary that the caller made."""
@@ -145,6 +148,11 @@ class Emptied:
     breaker: Breaker
 
 
+def on_a_calendar(seconds: float | None) -> float | None:
+    """Seconds since 1970 for which there is a date; None for any other number, which a broken record can hold."""
+    return seconds if seconds is not None and 0 <= seconds < CALENDAR_ENDS else None
+
+
 def session_answer(standing: Standing) -> Values:
     held = standing.remembered
     files = held.memory.files if held.memory else ()
@@ -207,7 +215,7 @@ def _file(file: MemoryFile) -> Values:
 
 
 def _late(one: Late) -> Values:
-    return {"part": one.part, "at": one.at, "tokens": rough(one.text, one.units_per_token)}
+    return {"part": one.part, "at": one.at, "tokens": rough(one.text, max(1, one.units_per_token))}
 
 
 def _last(turn: Turn, at: str | None) -> Values:

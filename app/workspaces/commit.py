@@ -260,6 +260,6 @@ def _repository_shown(path: str, fence: Fence, program: GitProgram) -> Shown:
     if parts is None:
         raise WorkspaceNotFound(
             f"There is no git repository at {path} that this service may read. "
-            "Give the path of a repository inside the service's roots (STRATA_ROOTS)."
+            "Give the path of a repository inside the roots that it has for you (STRATA_ROOTS, or roots of your key)."
         )
     return parts

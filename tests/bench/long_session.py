@@ -58,6 +58,7 @@ ANSWERS: Mapping[str, Scripted] = MappingProxyType(
 """What the upstream says, by the reason that the service gives for it."""
 VERDICTS = ("did_not_help", "fixed_parts_too_large")
 """What the service says itself where the instructions leave no room."""
+BEYOND = "compaction cannot help"
 
 WORDS = (*NOUNS.split(), *COMMON.split())
 
@@ -106,6 +107,7 @@ class Turn:
     """``told`` tokens before and ``sent`` after what compaction there was; ``truth`` is the API's, None: nothing sent.
 
     ``failing``: how many attempts in a row had failed before; ``breaker`` is the state in which the turn began.
+    ``beyond``: it was told that no compaction can help.
     """
 
     told: int
@@ -119,6 +121,7 @@ class Turn:
     cause: str | None
     read: int = 0
     written: int = 0
+    beyond: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +282,7 @@ class Agent:
             previous["cause"] if used else None,
             read,
             written,
+            any(BEYOND in line for line in state["explain"]),
         )
 
     def _asked(self, number: int) -> Json:
@@ -406,7 +410,7 @@ def breaches(run: Run) -> list[str]:
 def _of_turn(run: Run, turn: Turn) -> Iterator[str]:
     automatic = [one for one in turn.attempts if one.trigger == "automatic"]
     sound = _standing(turn) == "sound" and not any(one.reason for one in turn.attempts)
-    if turn.told >= run.blocking and _standing(turn) == "sound":
+    if turn.told >= run.blocking and _standing(turn) == "sound" and not turn.beyond:
         yield f"at the blocking limit with {turn.told:,}"
     if turn.truth is not None and turn.truth >= run.blocking and sound:
         yield f"{turn.truth:,} were sent"
@@ -414,6 +418,8 @@ def _of_turn(run: Run, turn: Turn) -> Iterator[str]:
         yield f"{turn.truth:,} are more than the window"
     if len(automatic) != turn.should or (turn.should and (turn.breaker == "open" or turn.told < run.threshold)):
         yield "compacted or not against the figures"
+    if turn.beyond and turn.should:
+        yield "told to compact what no compaction can help"
     for one in turn.attempts:
         if one.reason == "fixed_parts_too_large" and one.calls:
             yield "the model was asked for a summary that could not help"

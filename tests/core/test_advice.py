@@ -36,6 +36,11 @@ def test_other_texts_are_no_links(text):
         ("/t/a.b/c", "/t/a/b-c"),
         ("/t/新聞", "/t/暫存"),
         ("/t-a/b", "/t/a/b"),
+        ("/t/🦊", "/t/新聞"),
+        ("/t/新聞", "/t/🦊"),
+        ("/t/🦊-a", "/t/新聞/a"),
+        ("/t/新聞-a", "/t/🦊/a"),
+        ("/t/a-🦊/b", "/t/a/🦊-b"),
     ],
 )
 def test_another_folder_with_the_same_key_is_found(folder, other):
@@ -52,6 +57,7 @@ def test_another_folder_with_the_same_key_is_found(folder, other):
         {"/t/a_b": Text("a file")},
         {"/t/a/c": Folder()},
         {"/t/A-b": Folder()},
+        {"/t/a🦊b": Folder()},
         {"/t/a_b": Link("/gone")},
     ],
 )

@@ -173,6 +173,43 @@ def test_the_rows_of_sections_add_up_to_the_blocks() -> None:
     assert counted["mcp_instructions"] > 25
 
 
+MERGED_HEADER = "x-anthropic-billing-header: v=1\n\nYou work for Ada."
+
+
+def test_what_follows_a_header_has_a_row_of_its_own_that_is_counted_and_shared_with_nobody() -> None:
+    assembly = assembled(request=asked(prompt=PromptOptions(attribution_header=MERGED_HEADER)))
+    rows = {element.name: element.text for element in assembly.prompt.elements}
+    assert rows["attribution_header"] == "x-anthropic-billing-header: v=1"
+    assert rows["attribution_rest"] == "You work for Ada."
+    counted = section_tokens(assembly.tally.rows)
+    assert counted["attribution_rest"] > 0
+    assert sum(counted.values()) == sum(rough(block.text) for block in assembly.prompt.blocks)
+    assert [block.scope for block in assembly.prompt.blocks if "Ada" in block.text] == [None]
+
+
+def test_in_the_late_layout_what_follows_a_header_follows_the_instructions() -> None:
+    prompt = PromptOptions(attribution_header=MERGED_HEADER)
+    assembly = assembled(request=asked(prompt=prompt, cache=CacheOptions(layout="late"), messages=conversation("Hi")))
+    assert not any("Ada" in block["text"] for block in assembly.planned.system)
+    assert "You work for Ada." in said(assembly)[0][1][-1]
+
+
+@pytest.mark.parametrize(
+    ("spelling", "named"),
+    [
+        ("claude-sonnet-4-5", "named Sonnet 4.5. The exact model ID is claude-sonnet-4-5."),
+        ("claude-sonnet-4-5-20250929", "named Sonnet 4.5. The exact model ID is claude-sonnet-4-5-20250929."),
+        ("claude-sonnet-4-5-20250929[1m]", "named Sonnet 4.5. The exact model ID is claude-sonnet-4-5-20250929."),
+        ("opus", "named Opus 5.5. The exact model ID is claude-opus-5-5."),
+        ("llama-7[1m]", "llama-7."),
+    ],
+)
+def test_the_prompt_names_the_model_by_the_id_that_is_sent(spelling: str, named: str) -> None:
+    assembly = assembled(request=asked(model=spelling))
+    info = next(element.text for element in assembly.prompt.elements if element.name == "env_info")
+    assert f" - You are powered by the model {named}\n" in (info or "")
+
+
 TEXT = st.text(max_size=40)
 MESSAGES = st.lists(
     st.builds(

@@ -170,6 +170,20 @@ def test_nothing_is_told_of_a_section_that_is_written_anew_on_another_model() ->
     assert codes(assembled(first.remember, request=asked(model="claude-opus-4-1"), git=GIT)) == []
 
 
+def test_another_edition_of_a_model_is_named_by_its_own_id_in_a_session_that_goes_on() -> None:
+    first = assembled(request=asked(model="claude-sonnet-4-5-20250929"))
+    assert "ID is claude-sonnet-4-5-20250929." in system_of(first)
+    then = assembled(first.remember, request=asked(model="claude-sonnet-4-5"))
+    assert "ID is claude-sonnet-4-5." in system_of(then)
+    assert codes(then) == []
+
+
+def test_a_tag_that_is_not_sent_moves_no_byte_of_a_session() -> None:
+    first = assembled(request=asked(model="claude-sonnet-4-5"))
+    then = assembled(first.remember, request=asked(model="claude-sonnet-4-5[1m]"))
+    assert system_of(then) == system_of(first)
+
+
 def test_a_changed_repository_is_told_when_the_user_speaks() -> None:
     first = assembled(request=asked(messages=conversation("a")), git=GIT)
     other = replace(GIT, branch="feature")

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.blocks import HEADER_START, Block, choose_mode, cut, global_scope
+from app.core.blocks import HEADER_START, Block, choose_mode, cut, global_scope, parted
 from app.core.facts import CacheOptions
 from app.core.registry import BOUNDARY, Element
 from app.core.tokens import utf16_length
@@ -124,8 +124,67 @@ def test_the_boundary_is_asked_for_only_where_all_may_share(provider, cache, def
     assert global_scope(provider, cache, default_prompt=default_prompt) is shared
 
 
+MERGED = f"{HEADER_START}: x\n\nYou review."
+
+
+def sections_of(blocks):
+    return [(block.text, block.scope, block.sections) for block in blocks]
+
+
 def test_a_header_with_other_text_behind_it_is_a_block_of_its_own():
-    merged = Element("custom", f"{HEADER_START}: x\n\nYou review.", "static")
-    assert [block.text for block in cut([merged], "org")] == [f"{HEADER_START}: x", "You review."]
-    alone = Element("custom", f"{HEADER_START}: x\n", "static")
-    assert [block.text for block in cut([alone], "org")] == [f"{HEADER_START}: x\n"]
+    assert sections_of(cut(parted([element("custom", MERGED)]), "org")) == [
+        (f"{HEADER_START}: x", None, ("attribution_header",)),
+        ("You review.", "org", ("custom",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", [f"{HEADER_START}: x", f"{HEADER_START}: x\n", f"{HEADER_START}: x\n \n", "Not one.\nx", "", None]
+)
+def test_a_header_alone_and_a_text_without_one_stay_as_they_are(text):
+    elements = (element("custom", text), element("append", "Z"))
+    assert parted(elements) == elements
+
+
+def test_only_the_first_text_is_searched_for_a_header():
+    elements = (element("doing_tasks", None), element("custom", MERGED), element("append", MERGED))
+    assert [one.name for one in parted(elements)] == ["doing_tasks", "attribution_header", "custom", "append"]
+    behind = (element("intro", "I"), element("append", MERGED))
+    assert parted(behind) == behind
+    assert parted(()) == ()
+
+
+@pytest.mark.parametrize("name", ["attribution_header", "custom"])
+def test_what_stands_behind_the_first_line_of_a_header_is_shared_with_nobody(name):
+    elements = parted((element(name, MERGED), *DEFAULT[1:]))
+    own = "attribution_rest" if name == "attribution_header" else name
+    assert sections_of(cut(elements, "global")) == [
+        (f"{HEADER_START}: x", None, ("attribution_header",)),
+        ("You are P.", None, ("prefix",)),
+        ("I\n\nA😀", "global", ("intro", "actions")),
+        ("You review.\n\nE\n\nZ", None, (own, "env_info", "append")),
+    ]
+
+
+def test_the_rest_of_a_header_stands_at_the_same_place_whether_all_share_or_not():
+    texts = {
+        mode: [block.text for block in cut(parted((element("attribution_header", MERGED), *DEFAULT[1:])), mode)]
+        for mode in ("tool_based", "org", "off")
+    }
+    whole = [f"{HEADER_START}: x", "You are P.", "I\n\nA😀\n\nYou review.\n\nE\n\nZ"]
+    assert texts == dict.fromkeys(texts, whole)
+
+
+def test_line_ends_of_windows_part_a_header_too():
+    elements = parted([element("custom", f"{HEADER_START}: x\r\n\r\nYou\r\nreview.")])
+    assert [one.text for one in elements] == [f"{HEADER_START}: x", "You\r\nreview."]
+
+
+OWN = st.text(alphabet="xy \n\r", max_size=8)
+
+
+@given(st.sampled_from(["attribution_header", "custom", "prefix"]), OWN)
+def test_no_text_of_the_callers_is_ever_shared_by_all(name, own):
+    for given_text in (HEADER + own, own, f"{HEADER}\n{own}"):
+        elements = parted((element("attribution_header" if name == "custom" else name, given_text), *DEFAULT[2:]))
+        assert [block.text for block in cut(elements, "global") if block.scope == "global"] == ["I\n\nA😀"]

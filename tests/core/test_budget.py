@@ -141,9 +141,43 @@ def test_warning_and_error_come_20000_before_the_reference(used, options, warns)
     assert (now.is_above_warning, now.is_above_error) == (warns, warns)
 
 
-@pytest.mark.parametrize(("used", "warns"), [(13_359, False), (13_360, True)])
-def test_a_small_reference_warns_from_its_half_on(used, warns):
-    assert state(used, Window(32_000, "override")).is_above_warning is warns
+@pytest.mark.parametrize(
+    ("window", "percent", "warning"),
+    [
+        (200_000, 50, 70_000),
+        (200_000, 20, 16_000),
+        (200_000, 12, 1_600),
+        (1_000_000, 4, 19_200),
+        (100_000, None, 47_000),
+        (100_000, 30, 4_000),
+    ],
+)
+def test_in_a_large_window_the_warning_comes_20000_before_the_reference_however_low_that_is(window, percent, warning):
+    options = TokenOptions(percent_override=percent)
+    assert limits(window, MODEL, options).warning == warning
+    states = [state(used, Window(window, "override"), options=options) for used in (warning - 1, warning)]
+    assert [(now.is_above_warning, now.is_above_error) for now in states] == [(False, False), (True, True)]
+
+
+@pytest.mark.parametrize("percent", [1, 11])
+def test_where_20000_are_never_left_every_token_warns(percent):
+    options = TokenOptions(percent_override=percent)
+    assert limits(200_000, MODEL, options).warning == 1
+    assert [state(used, options=options).is_above_warning for used in (0, 1)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("window", "percent", "warning"), [(32_000, None, 13_360), (99_999, None, 63_501), (99_999, 40, 18_000)]
+)
+def test_in_a_small_window_the_warning_comes_no_sooner_than_at_half_of_the_reference(window, percent, warning):
+    assert limits(window, MODEL, TokenOptions(percent_override=percent)).warning == warning
+
+
+@given(st.integers(100_000, 2_000_000), outputs, percents, st.booleans())
+def test_the_warning_of_a_large_window_is_the_pages(window, max_output, percent, auto):
+    options = TokenOptions(percent_override=percent, auto_compact=auto)
+    lines = limits(window, replace(MODEL, max_output=max_output), options)
+    assert lines.warning == max(1, lines.reference - 20_000)
 
 
 @pytest.mark.parametrize(("used", "blocks"), [(176_999, False), (177_000, True)])

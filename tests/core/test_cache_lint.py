@@ -190,7 +190,7 @@ def test_kinds_that_stand_in_every_request_are_told_for_the_first():
     texts = [f"{STATIC} 10:11:1{second} in /home/ada" for second in range(2)]
     told = linted(*(body("a", system=system, system_marker=None) for system in texts)).findings
     marked = linted(*(body("a", system=system) for system in texts)).findings
-    assert told == ()
+    assert [(one.code, one.request) for one in told] == [("changing_block", 1)]
     assert [(one.code, one.request) for one in marked] == [
         ("volatile_text", 0),
         ("volatile_text", 0),
@@ -223,7 +223,7 @@ def test_other_tools_are_neither():
 def test_tools_that_are_no_json_objects_are_compared():
     assert found(body("a", tools=["{", "x"]), body("a", tools=["{", "y"])) == []
     deep = [[{"name": "x", "input_schema": nested(3000, end)}] for end in (1, 2)]
-    assert found(body("a", tools=deep[0]), body("a", tools=deep[1])) == []
+    assert found(body("a", tools=deep[0]), body("a", tools=deep[1])) == [("changing_block", 1, "tools[0]")]
 
 
 def test_a_marked_block_that_changes_is_told_once_wherever_it_stands():
@@ -236,8 +236,71 @@ def test_a_marked_tool_that_changes_is_told():
     assert found(body("a", tools=tools[0]), body("a", tools=tools[1])) == [("marker_on_changing_block", 1, "tools[0]")]
 
 
-def test_a_marked_block_that_is_replaced_by_an_unmarked_one_is_not():
-    assert found(body("a"), body("a", system=STATIC + "1", system_marker=None)) == []
+def test_a_marked_block_that_is_replaced_by_an_unmarked_one_is_a_changing_block():
+    assert found(body("a"), body("a", system=STATIC + "1", system_marker=None)) == [("changing_block", 1, "system[0]")]
+
+
+HEADER = "x-anthropic-billing-header: version=7; turn="
+
+
+def blocks(*texts, marked=(), marker=MARK, talk="a", **more):
+    """A request whose system blocks at the places ``marked`` have a marker."""
+    system = [text(one, MARK if at in marked else None) for at, one in enumerate(texts)]
+    return {**body(talk, marker=marker), "system": system, **more}
+
+
+def test_a_header_that_changes_in_front_of_a_marked_block_is_told_once():
+    bodies = [blocks(f"{HEADER}{turn}", STATIC, marked=[1]) for turn in "123"]
+    assert found(*bodies) == [("changing_block", 1, "system[0]")]
+    (finding,) = linted(*bodies).findings
+    assert finding.message == (
+        "This block differs from the last request, so that no marker behind it finds what was cached: "
+        "give it the same text every time, leave it out, or move it into a message."
+    )
+
+
+def test_each_block_that_changes_in_front_of_a_marked_one_is_told():
+    bodies = [blocks(f"{HEADER}{turn}", STATIC, f"turn {turn}", "end", marked=[3]) for turn in "12"]
+    assert found(*bodies) == [("changing_block", 1, "system[0]"), ("changing_block", 1, "system[2]")]
+
+
+def test_what_changes_behind_all_markers_is_in_its_place():
+    bodies = [blocks(STATIC, f"turn {turn}", marked=[0], marker=None) for turn in "12"]
+    assert found(*bodies) == []
+
+
+def test_what_changes_in_front_of_a_marked_conversation_is_told_where_the_conversation_goes_on():
+    bodies = [blocks(STATIC, f"turn {turn}", marked=[0]) for turn in "12"]
+    assert found(*bodies) == [("changing_block", 1, "system[1]")]
+    other = blocks(STATIC, "turn 2", marked=[0], talk="another conversation")
+    assert found(bodies[0], other) == []
+    automatic = [{**blocks(STATIC, f"turn {turn}", marker=None), "cache_control": MARK} for turn in "12"]
+    assert found(*automatic) == [("changing_block", 1, "system[1]")]
+
+
+def test_a_conversation_without_messages_does_not_go_on():
+    bodies = [{"model": "m", "system": [text(turn), text(STATIC, MARK), text(turn)], "messages": []} for turn in "12"]
+    assert found(*bodies) == [("changing_block", 1, "system[0]")]
+
+
+def test_another_model_has_a_cache_of_its_own():
+    bodies = [blocks(f"{HEADER}{turn}", STATIC, marked=[1], model=turn) for turn in "12"]
+    assert found(*bodies) == []
+
+
+def test_a_block_that_comes_in_front_is_told_and_those_that_it_moves_are_not():
+    shorter = blocks(STATIC, "one", "two", marked=[2])
+    longer = blocks(f"{HEADER}1", STATIC, "one", "two", marked=[3])
+    assert found(shorter, longer) == [("changing_block", 1, "system[0]")]
+
+
+def test_a_tool_that_keeps_its_name_and_changes_its_text_is_told():
+    tools = [[TOOLS[0], {"name": "Read", "description": f"reads {turn}"}] for turn in "12"]
+    assert found(*(body("a", tools=row) for row in tools)) == [("changing_block", 1, "tools[1]")]
+
+
+def test_a_tool_in_the_place_of_another_is_no_changing_block():
+    assert found(body("a"), body("a", tools=[TOOLS[0], {"name": "Write"}])) == []
 
 
 def test_a_fault_that_stands_in_every_request_is_told_for_the_first():

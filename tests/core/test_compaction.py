@@ -2,10 +2,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.core.attachments import Attached
 from app.core.budget import FAILURES_TO_OPEN, Breaker
 from app.core.compaction import Attempts, Success, fixed_parts, hopeless, outcome
+from app.core.facts import CacheOptions, McpServer, TokenOptions
+from app.core.memory import Memory
 from app.core.summary import Failure
 from app.core.tokens import Part
+from tests.core.assembling import asked, assembled, conversation, memory_file
 
 FIXED = (Part("system:env_info", 5_000), Part("memory:/w/CLAUDE.md", 60_000), Part("tool:Read", 115_000))
 TALK = (Part("messages[0]", 2_000), Part("attachment:/w/a/CLAUDE.md", 900_000), Part("usage_difference", -400))
@@ -15,9 +19,33 @@ TALK = (Part("messages[0]", 2_000), Part("attachment:/w/a/CLAUDE.md", 900_000), 
 
 
 def test_the_fixed_parts_are_those_in_front_of_the_conversation_the_largest_first():
-    rows = (*TALK, *FIXED, Part("mcp:docs", 7), Part("user_context", 7), Part("tool:Empty", 0))
-    names = ["tool:Read", "memory:/w/CLAUDE.md", "system:env_info", "mcp:docs", "user_context"]
+    beside = (Part("mcp:docs", 7), Part("user_context", 7), Part("tool_overhead", 346), Part("tool:Empty", 0))
+    names = ["tool:Read", "memory:/w/CLAUDE.md", "system:env_info", "tool_overhead", "mcp:docs", "user_context"]
+    rows = (*TALK, *FIXED, *beside)
     assert [part.name for part in fixed_parts(rows)] == names
+
+
+@pytest.mark.parametrize("layout", ["classic", "late"])
+@pytest.mark.parametrize("method", ["rough", "estimate"])
+def test_all_that_stands_in_front_of_the_conversation_is_fixed_and_nothing_else(layout, method):
+    request = asked(
+        messages=conversation("a", "b", "c"),
+        tools=({"name": "Read", "input_schema": {}},),
+        mcp_servers=(McpServer("docs", "connected", "Search first."),),
+        cache=CacheOptions(layout=layout),
+        tokens=TokenOptions(method=method),
+    )
+    memory = Memory(files=(memory_file("/p/CLAUDE.md", "Use tabs."),))
+    attached = Attached(files=(memory_file("/p/a/CLAUDE.md", "Nested."),))
+    found = assembled(request=request, memory=memory, attached=attached).tally
+    names = {part.name for part in fixed_parts(found.count.parts)}
+    assert names == {name for name, tokens in found.rows.fixed if tokens > 0}
+    assert {"tool:Read", "mcp:docs", "memory:/p/CLAUDE.md", "user_context"} < names
+    assert ("tool_overhead" in names) is (method == "estimate")
+
+
+def test_the_system_prompt_of_a_raw_request_is_fixed():
+    assert fixed_parts((Part("system[0]", 5), Part("messages[0]", 9))) == (Part("system[0]", 5),)
 
 
 def test_compaction_is_hopeless_when_the_fixed_parts_alone_reach_the_threshold():

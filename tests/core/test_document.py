@@ -68,39 +68,12 @@ def test_a_line_too_long_to_look_for_includes_in_is_told_with_its_number():
     assert read(text.encode()).advice == ("Line 5 is too long: includes in it are not looked for.",)
 
 
-@pytest.mark.parametrize("key", ["globs", "alwaysApply", "applyTo", "glob", "path", "fileMatchPattern"])
-def test_keys_of_other_tools_are_told_unless_paths_is_there(key):
-    document = read(f"---\n{key}: x\n---\n".encode())
-    assert [key in advice for advice in document.advice_for(is_rule=True)] == [True]
-    assert document.advice_for(is_rule=False) == ()
-    assert read(f"---\n{key}: x\npaths: y\n---\n".encode()).advice_for(is_rule=True) == ()
-
-
 def test_paths_in_a_file_that_is_no_rule_is_told():
     assert read(b"---\npaths: '*.c'\n---\n").advice_for(is_rule=True) == ()
     assert ["paths has no effect" in one for one in read(b"---\npaths: '*.c'\n---\n").advice_for(is_rule=False)] == [
         True
     ]
     assert read(b"---\npaths: 7\n---\n").advice_for(is_rule=False) == ()
-
-
-@pytest.mark.parametrize(
-    ("value", "told"),
-    [
-        ("{a: b}", "reads as a mapping"),
-        ("7", "is not text"),
-        ("true", "is not text"),
-        ("[7, '*.c']", "is not text"),
-        ("[{a: b}]", "is not text"),
-        ("", None),
-        ("[]", None),
-        ("[null, '*.c']", None),
-        ("'*.c'", None),
-    ],
-)
-def test_values_of_paths_that_are_no_text_are_told(value, told):
-    advice = read(f"---\npaths: {value}\n---\nR".encode()).advice_for(is_rule=True)
-    assert [told in one for one in advice] == ([True] if told else [])
 
 
 @pytest.mark.parametrize(

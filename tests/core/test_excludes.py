@@ -1,10 +1,10 @@
 import pytest
 
-from app.core.excludes import LONGEST, MOST_CHARACTERS, MOST_EXPANDED, ExcludeGlob, excludes
+from app.core.excludes import LONGEST, MOST_CHARACTERS, MOST_EXPANDED, MOST_VIEWS, ExcludeGlob, excludes
 from app.core.paths import Paths
 from app.core.pauses import PAUSE
 from app.workspaces.inline import Link
-from tests.core.tree import Tree, project
+from tests.core.tree import FOLDER, Tree, project
 
 FILES = {
     "/home/dev/p/CLAUDE.md": "p",
@@ -231,3 +231,75 @@ def test_patterns_that_are_too_long_together_are_told():
 def test_comparing_a_long_path_with_many_patterns_pauses():
     comparing = compiled(*(f"/{number}" for number in range(100))).comparing(["/" + "a" * (PAUSE // 10)])
     assert len(list(comparing)) == 9
+
+
+LINKED = {"/home/dev/link-a": Link("/data/work"), "/data/work/CLAUDE.md": "w", "/data/work/p/CLAUDE.md": "p"}
+
+
+@pytest.mark.parametrize(
+    ("cwd", "glob", "left"),
+    [
+        ("/home/dev/link-a", "**/link*/CLAUDE.md", []),
+        ("/home/dev/link-a", "/home/*/link-a/CLAUDE.md", []),
+        ("/home/dev/link-a", "/home/dev/link?a/**", []),
+        ("/home/dev/link-a", "**/data/**", []),
+        ("/home/dev/link-a", "**/link-b/**", ["/data/work/CLAUDE.md"]),
+        ("/data/work", "**/link*/CLAUDE.md", ["/data/work/CLAUDE.md"]),
+        ("/home/dev/link-a/p", "**/link*/CLAUDE.md", ["/data/work/p/CLAUDE.md"]),
+        ("/home/dev/link-a/p", "**/link*/p/*.md", ["/data/work/CLAUDE.md"]),
+        ("/home/dev/link-a/p", "**/link*/**", []),
+    ],
+)
+def test_a_file_has_the_path_too_by_which_its_folder_was_given(cwd, glob, left):
+    tree = Tree(LINKED, cwd=cwd).asked(exclude=(glob,))
+    assert tree.paths() == left
+    assert all(glob in row.hint for row in tree.load().rows if row.reason == "excluded")
+
+
+def test_links_in_a_row_all_count_as_they_were_given():
+    files = {"/a": Link("/b"), "/b/c": Link("/d"), "/d/e": Link("/f"), "/f/CLAUDE.md": "f", "/d/CLAUDE.md": "d"}
+    gone = {
+        glob: Tree(files, cwd="/a/c/e/sub").asked(exclude=(glob,)).paths() == [] for glob in ("/a*/c/e/*", "/[d]/e/*")
+    }
+    assert gone == {"/a*/c/e/*": True, "/[d]/e/*": False}
+
+
+def test_a_link_to_the_root_is_a_folder_as_any_other():
+    tree = Tree({"/r": Link("/"), "/p/CLAUDE.md": "p"}, cwd="/r/p")
+    assert tree.asked(exclude=("/?/p/*.md",)).paths() == []
+    assert tree.asked(exclude=("/?/q/*.md",)).paths() == ["/p/CLAUDE.md"]
+
+
+def test_an_include_and_a_rule_and_an_attachment_have_the_path_as_it_was_given_too():
+    files = {
+        "/link": Link("/real"),
+        "/real/CLAUDE.md": "@docs/a.md",
+        "/real/docs/a.md": "a",
+        "/real/.claude/rules/r.md": "r",
+        "/real/sub/CLAUDE.md": "s",
+    }
+    tree = Tree(files, cwd="/link")
+    assert tree.brought("/link/sub/x.c") == ["/real/sub/CLAUDE.md"]
+    left = tree.asked(exclude=("/lin?/docs/**", "/lin?/.claude/**", "/lin?/sub/**"))
+    assert (left.paths(), left.brought("/link/sub/x.c")) == (["/real/CLAUDE.md"], [])
+
+
+def test_an_additional_directory_has_the_path_as_it_was_given_too():
+    files = {"/home/dev/p": FOLDER, "/more": Link("/real"), "/real/CLAUDE.md": "r"}
+    tree = Tree(files, additional=("/more",)).asked(from_additional_directories=True)
+    assert tree.paths() == ["/real/CLAUDE.md"]
+    assert tree.asked(exclude=("/mor*/**",)).paths() == []
+
+
+def test_on_windows_too_a_file_has_the_path_as_it_was_given():
+    files = {"C:\\link": Link("D:\\real"), "D:\\real\\CLAUDE.md": "r"}
+    tree = Tree(files, cwd="C:\\link", home=None, config_dir=None, managed_dir=None)
+    assert tree.paths() == ["D:\\real\\CLAUDE.md"]
+    assert tree.asked(exclude=("C:/lin*/**",)).paths() == []
+
+
+def test_of_many_links_to_one_folder_only_some_count():
+    links = {f"/l{number}": Link("/real") for number in range(MOST_VIEWS + 1)}
+    tree = Tree({**links, "/real/CLAUDE.md": "r"}, cwd="/real", additional=tuple(links))
+    assert tree.asked(exclude=(f"/l[{MOST_VIEWS - 1}]/**",)).paths() == []
+    assert tree.asked(exclude=(f"/l[{MOST_VIEWS}]/**",)).paths() == ["/real/CLAUDE.md"]

@@ -42,3 +42,9 @@ def test_for_models_without_messages_of_the_system_it_is_a_reminder():
 @pytest.mark.parametrize("elements", [(STATIC,), (STATIC, ABSENT)])
 def test_nothing_to_say_is_no_message(elements, of_system):
     assert laid_out(elements, "late").message(of_system=of_system) is None
+
+
+def test_in_the_late_layout_what_followed_a_header_leaves_the_front_too():
+    header, rest = Element("attribution_header", "h", "static"), Element("attribution_rest", "More.", "static")
+    laid = laid_out((header, STATIC, rest, ENVIRONMENT), "late")
+    assert (laid.front, laid.back) == ((header, STATIC), (rest, ENVIRONMENT))

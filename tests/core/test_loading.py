@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.allowance import Limits
+from app.core.attachments import merged_rows
 from app.core.facts import Content, GitRoots, MemoryOptions
 from app.core.memory import load
 from app.core.paths import paths_for
@@ -412,6 +413,16 @@ def test_frontmatter_without_effect_is_told(text, word):
     assert word in row.hint
 
 
+def test_a_condition_beside_what_cannot_be_read_holds_and_the_row_says_what_is_lost():
+    tree = project({".claude/rules/a.md": "---\ndescription: a\n  note: b\npaths: src/**\n---\nRULE", "src/a.c": ""})
+    assert tree.paths() == []
+    row = tree.row(f"{PROJECT}/.claude/rules/a.md")
+    assert (row.verdict, row.reason) == ("withheld", "condition_not_met")
+    assert "Line 3 is not valid YAML: description was left out." in row.hint
+    assert tree.brought(f"{PROJECT}/src/a.c") == [f"{PROJECT}/.claude/rules/a.md"]
+    assert tree.brought(f"{PROJECT}/a.c") == []
+
+
 @pytest.mark.parametrize("block", ["", "\n", "  \n", "paths: src\n"])
 def test_nothing_is_said_of_frontmatter_that_holds_nothing_or_keys(block):
     assert "no keys" not in str(project({"CLAUDE.md": f"---\n{block}---\nX"}).row(f"{PROJECT}/CLAUDE.md").hint)
@@ -421,6 +432,40 @@ def test_nothing_is_said_of_frontmatter_that_holds_nothing_or_keys(block):
 def test_no_form_is_offered_that_would_be_refused(name):
     tree = project({".claude/CLAUDE.md": f"@{name}", name: "x"})
     assert tree.row(f"{PROJECT}/.claude/{name}", f"{PROJECT}/.claude/CLAUDE.md").hint is None
+
+
+CONDITIONAL = "---\npaths: src/**\n---\nB"
+OWN_PATHS = "Its own paths has no effect: it comes with the file that includes it, whatever is touched."
+
+
+@pytest.mark.parametrize(("includer", "told"), [(".claude/rules/a.md", False), (".claude/rules/z.md", True)])
+def test_a_rule_with_a_condition_that_another_rule_includes_comes_up_front_and_the_report_says_so(includer, told):
+    tree = project({includer: "Z @b.md", ".claude/rules/b.md": CONDITIONAL, "src/x.c": ""})
+    path, parent = f"{PROJECT}/.claude/rules/b.md", f"{PROJECT}/{includer}"
+    assert tree.paths() == [parent, path]
+    assert (tree.row(path, parent).verdict, tree.row(path, parent).hint) == ("loaded", OWN_PATHS)
+    row = tree.row(path)
+    assert (row.verdict, row.reason) == ("skipped", "already_loaded")
+    assert row.hint == (f"It came with {parent}, which includes it." if told else None)
+    assert tree.brought(f"{PROJECT}/src/x.c") == []
+
+
+def test_an_included_file_with_a_condition_says_that_it_has_none():
+    tree = project({"CLAUDE.md": "@d.md", "d.md": CONDITIONAL})
+    assert tree.row(f"{PROJECT}/d.md", f"{PROJECT}/CLAUDE.md").hint == OWN_PATHS
+
+
+def test_a_rule_that_arrives_with_the_one_that_includes_it_is_not_said_to_wait():
+    files = {".claude/rules/a.md": "---\npaths: lib/**\n---\n@b.md", ".claude/rules/b.md": CONDITIONAL, "lib/x": ""}
+    tree = project(files)
+    attached = tree.attach(f"{PROJECT}/lib/x")
+    path, parent = f"{PROJECT}/.claude/rules/b.md", f"{PROJECT}/.claude/rules/a.md"
+    assert [file.path for file in attached.files] == [parent, path]
+    rows = {row.parent: row for row in merged_rows(tree.load().rows, attached.rows) if row.path == path}
+    assert {at: (row.verdict, row.reason, row.hint) for at, row in rows.items()} == {
+        None: ("skipped", "already_loaded", f"It came with {parent}, which includes it."),
+        parent: ("loaded", None, OWN_PATHS),
+    }
 
 
 def test_paths_in_a_claude_md_have_no_effect():

@@ -299,6 +299,9 @@ def test_an_agents_file_that_is_off_says_how_to_load_it():
         ("/t/a/b", "-t-a-b"),
         ("/t/a_b.c", "-t-a-b-c"),
         ("/t/新聞", "-t---"),
+        ("/t/🦊", "-t---"),
+        ("/t/🦊a👩‍🚀", "-t---a-----"),
+        ("/t/\ud800", "-t--"),
         ("C:\\w\\p", "C--w-p"),
     ],
 )

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.facts import TokenOptions
-from app.core.models import Model, ModelTable, Window, bare_id, window
+from app.core.models import Model, ModelTable, Window, bare_id, untagged, window
 
 BETA = ("context-1m-2025-08-07",)
 TABLE = ModelTable.from_rows(
@@ -116,6 +116,11 @@ def test_the_tag_is_read_and_not_sent(spelling, wire, tag):
     assert TABLE.wire_id(spelling + tag) == TABLE.wire_id(spelling) == wire
     assert TABLE.find(spelling + tag).tagged_1m
     assert not TABLE.find(spelling).tagged_1m
+
+
+@pytest.mark.parametrize("spelling", ["My-Model", " My-Model[1m]", "My-Model [1M][1m] "])
+def test_without_tags_a_spelling_is_what_was_asked_for(spelling):
+    assert untagged(spelling) == "My-Model"
 
 
 def test_an_unknown_model_keeps_its_spelling_without_the_tag():

@@ -23,3 +23,19 @@ def test_of_what_did_not_load_the_first_word_stands():
         Row("/a", "skipped", "x", "/p", 1),
     )
     assert distinct([first, other, last]) == (first, other)
+
+
+def test_what_came_with_another_file_is_not_said_to_wait():
+    waits, comes = Row("/b", "withheld", "condition_not_met"), Row("/b", "loaded", None, "/z", 1)
+    again = Row("/b", "skipped", "already_loaded", hint="It came with /z, which includes it.")
+    assert distinct([waits, Row("/z", "loaded"), comes]) == (again, Row("/z", "loaded"), comes)
+
+
+def test_another_word_on_what_came_with_another_file_stands():
+    comes = Row("/b", "loaded", None, "/z", 1)
+    others = (
+        Row("/b", "skipped", "already_loaded"),
+        Row("/c", "withheld", "condition_not_met"),
+        Row("/b", "withheld", "external", "/y", 2),
+    )
+    assert distinct([comes, *others]) == (comes, *others)

@@ -189,3 +189,27 @@ def test_of_many_faulty_patterns_a_few_are_named():
 def test_comparing_a_long_path_with_many_patterns_pauses():
     comparing = condition(tuple(f"{number}" for number in range(100))).comparing("a" * (PAUSE // 10))
     assert len(list(comparing)) == 9
+
+
+@pytest.mark.parametrize(
+    ("paths", "told"),
+    [
+        ("src/** lib/**", ("The pattern src/** lib has a blank in it: where it is two, put a comma between them.",)),
+        ("*.ts *.tsx", ("The pattern *.ts *.tsx has a blank in it: where it is two, put a comma between them.",)),
+        ("*.ts; *.js", ("The pattern *.ts; *.js has a ; in it: where it is two, put a comma between them.",)),
+        ("*.ts;*.js", ("The pattern *.ts;*.js has a ; in it: where it is two, put a comma between them.",)),
+        ("- src/**", ("The pattern - src begins with a dash: write each pattern on a line of its own below paths.",)),
+        (['"src/**', "lib'"], tuple(f"The pattern {glob} has a quote too few." for glob in ('"src', "lib'"))),
+        ("My Docs/a b/*.md", ()),
+        ("src/a*/x;y", ()),
+        ("-src/**", ()),
+        ("it's/a", ()),
+    ],
+)
+def test_a_pattern_that_looks_like_something_else_is_told_while_its_rule_waits(paths, told):
+    assert waiting(globs_from(paths), (), "/p") == ("condition_not_met", told)
+
+
+def test_of_many_patterns_that_look_odd_some_are_named():
+    globs = tuple(f"- {number}" for number in range(5))
+    assert waiting(globs, (), "/p")[1][3:] == ("So it is with 2 more.",)

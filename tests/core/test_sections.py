@@ -67,6 +67,7 @@ def facts(**changes):
         client=CLIENT,
         git=None,
         model=SONNET,
+        wire_model="claude-sonnet-4-5",
         tools=ALL_TOOLS,
         servers=(),
         settings=SessionSettings(),
@@ -222,6 +223,7 @@ PERSONAL = st.fixed_dictionaries(
         "client": CLIENTS,
         "git": st.none() | st.builds(GitFacts, branch=st.none() | WORDS, status=st.none() | WORDS),
         "model": st.sampled_from([SONNET, STRANGER]),
+        "wire_model": WORDS,
         "servers": st.lists(st.builds(McpServer, name=WORDS, instructions=WORDS), max_size=2).map(tuple),
         "date": st.dates().map(str),
         "memory_dir": st.none() | WORDS,
@@ -331,18 +333,38 @@ def test_the_environment_is_the_clients():
 
 
 def test_what_is_not_known_of_the_machine_or_the_model_is_left_out():
-    assert texts(facts(client=Client(cwd="C:\\w", platform="windows"), model=STRANGER))["env_info"] == (
+    assert texts(facts(client=Client(cwd="C:\\w", platform="windows"), model=STRANGER, wire_model="llama-7"))[
+        "env_info"
+    ] == (
         "# Environment\n"
         "You have been invoked in the following environment: \n"
         " - Primary working directory: C:\\w\n"
         " - Is a git repository: false\n"
         " - Platform: windows\n"
-        " - You are powered by the model llama-7."
+        " - You are powered by the model llama-7.\n"
+        f" - {NEWEST_MODELS}"
     )
 
 
 def test_a_known_model_without_a_cutoff_has_no_such_sentence():
     assert "cutoff" not in texts(facts(model=replace(SONNET, cutoff=None)))["env_info"]
+
+
+def test_a_model_without_a_name_is_named_by_its_id_and_its_cutoff_is_told_where_it_is_known():
+    info = texts(facts(model=replace(SONNET, name=None), wire_model="sonnet-x"))["env_info"]
+    assert info.endswith(
+        f" - You are powered by the model sonnet-x.\n - Assistant knowledge cutoff is January 2025.\n - {NEWEST_MODELS}"
+    )
+
+
+@pytest.mark.parametrize("model", [SONNET, replace(SONNET, cutoff=None), STRANGER])
+def test_one_bullet_tells_of_the_model_family_whatever_the_model(model):
+    assert texts(facts(model=model))["env_info"].count(f"\n - {NEWEST_MODELS}") == 1
+
+
+def test_the_exact_id_is_the_one_that_is_sent():
+    info = texts(facts(wire_model="us.anthropic.claude-sonnet-4-5-20250929-v1:0"))["env_info"]
+    assert "named Sonnet 4.5. The exact model ID is us.anthropic.claude-sonnet-4-5-20250929-v1:0.\n" in info
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,7 @@ class Tree:
             config_dir=self.config_dir,
             managed_dir=self.managed_dir,
             additional_directories=tuple(look(folder).real for folder in self.additional),
+            given=(self.cwd, *self.additional),
         )
 
     def configuration(self) -> Configuration:

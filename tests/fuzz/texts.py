@@ -9,8 +9,9 @@ from typing import Any
 import yaml
 from markdown_it.token import Token
 
-from app.core.frontmatter import Frontmatter, parse_yaml, split_frontmatter
+from app.core.frontmatter import Frontmatter, split_frontmatter
 from app.core.globs import LONGEST, MOST_SETS, compiled, expanded
+from app.core.lenient_yaml import parse_yaml, parsed_by_key
 from app.core.markdown import MarkdownReader, Reading
 from app.core.parsers import TakesTooLongError
 from app.core.rules import condition, globs_from
@@ -60,7 +61,10 @@ def _has_fences(front: str, found: Frontmatter) -> None:
     assert fences[0] == 0
     assert not "".join(lines[fences[1] + 1 :]).strip()
     block = "".join(lines[1 : fences[1]])
-    assert found.values == (parse_yaml(block) or {})
+    whole = parse_yaml(block)
+    by_key = parsed_by_key(lines[1 : fences[1]]) if whole is None else (whole, ())
+    assert (found.values, found.unread, found.unreadable) == (*by_key, whole is None)
+    assert all(1 < one.line <= fences[1] for one in found.unread)
     _reads_as_plain_yaml(block, dict(found.values))
 
 

@@ -44,10 +44,28 @@ def test_a_person_asks_unless_it_says_otherwise() -> None:
     assert parsed(CompactionReport, b'{"outcome": "failed"}').trigger == "automatic"
 
 
-@pytest.mark.parametrize("told", [{}, {"tokens_before": 1}, {"tokens_after": 1}])
-def test_a_success_tells_what_it_freed(told: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "told", [{"tokens_before": 1}, {"tokens_after": 1}, {"tokens_before": 1, "tokens_after": None}]
+)
+def test_a_success_tells_both_figures_or_none(told: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequest, match="tokens_before and tokens_after"):
         parsed(CompactionReport, json.dumps({"outcome": "ok"} | told).encode())
+
+
+@pytest.mark.parametrize("outcome", ["ok", "failed", "aborted"])
+@pytest.mark.parametrize("told", [{}, {"tokens_before": None, "tokens_after": None}])
+def test_a_report_needs_no_figures(outcome: str, told: dict[str, Any]) -> None:
+    assert parsed(CompactionReport, json.dumps({"outcome": outcome} | told).encode()).freed is None
+
+
+def test_a_failure_may_tell_one_figure_and_then_freed_nothing_that_is_known() -> None:
+    assert parsed(CompactionReport, b'{"outcome": "failed", "tokens_before": 9}').freed is None
+
+
+@pytest.mark.parametrize(("before", "after", "freed"), [(9, 4, 5), (9, 9, 0), (4, 9, 0)])
+def test_what_was_freed_follows_from_both_figures(before: int, after: int, freed: int) -> None:
+    told = {"outcome": "ok", "tokens_before": before, "tokens_after": after}
+    assert parsed(CompactionReport, json.dumps(told).encode()).freed == freed
 
 
 def test_a_new_conversation_is_written_as_it_is_sent_next_time() -> None:
@@ -72,9 +90,9 @@ def test_a_failure_is_written_with_the_parts_to_blame() -> None:
 
 
 def test_a_report_is_answered_with_how_it_counts() -> None:
-    found = report_answer(Reported("failed", FAILED, Breaker("closed", 1)))
+    found = report_answer(Reported("failed", FAILED, Breaker("closed", 1), 7))
     ReportAnswer.model_validate_json(json.dumps(found))
-    assert (found["outcome"], found["failure"]["reason"]) == ("failed", "did_not_help")
+    assert (found["outcome"], found["failure"]["reason"], found["freed"]) == ("failed", "did_not_help", 7)
 
 
 @pytest.mark.parametrize(("seconds", "told"), [(0.2, "1"), (1.0, "1"), (59.5, "60")])

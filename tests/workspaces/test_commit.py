@@ -193,7 +193,7 @@ def test_no_repository_and_one_outside_look_alike(repository: Path, tmp_path: Pa
             GitWorkspace(str(path), "main", fence=Fence.of([str(tmp_path)]), program=PROGRAM, max_file_bytes=LIMIT)
         assert caught.value.detail.replace(str(path), "PATH") == (
             "There is no git repository at PATH that this service may read. "
-            "Give the path of a repository inside the service's roots (STRATA_ROOTS)."
+            "Give the path of a repository inside the roots that it has for you (STRATA_ROOTS, or roots of your key)."
         )
 
 
