@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
 from app import __version__
 from app.attempts import SessionAttempts
-from app.callers import Keys, KeysFileError
+from app.callers import Keys, KeysFile, KeysFileError
 from app.compacting import Compactions
 from app.context import Contexts
 from app.core.allowance import Limits
@@ -127,15 +128,28 @@ def keys_of(settings: Settings, log: Log) -> Keys:
     """Who may call.
 
     Raises:
-        CannotStartError: the file of keys cannot be read.
+        CannotStartError: the file of keys cannot be read, and nobody has kept its keys.
     """
-    try:
+    with _readable_keys(settings):
         return Keys(
             settings.api_keys,
             settings.keys_file,
             lambda roots: fence_around(settings, roots),
             log.line,
+            settings.kept_keys,
         )
+
+
+def keys_file_of(settings: Settings) -> KeysFile | None:
+    """The keys of the file, for who starts others that serve. Raises as `keys_of`."""
+    with _readable_keys(settings):
+        return None if settings.keys_file is None else KeysFile(settings.keys_file)
+
+
+@contextmanager
+def _readable_keys(settings: Settings) -> Iterator[None]:
+    try:
+        yield
     except KeysFileError as error:
         raise CannotStartError(f"STRATA_KEYS_FILE names {settings.keys_file}, which cannot be used: {error}") from error
 
@@ -172,7 +186,13 @@ def gate_limits(settings: Settings) -> GateLimits:
 
 def traffic_of(settings: Settings, metrics: Metrics) -> Traffic:
     """What callers have under way together, and how long each is waited for."""
-    patience = Patience(settings.head_seconds, settings.body_seconds, settings.send_seconds, settings.max_connections)
+    patience = Patience(
+        head_seconds=settings.head_seconds,
+        body_seconds=settings.body_seconds,
+        send_seconds=settings.send_seconds,
+        max_connections=settings.max_connections,
+        max_head_bytes=settings.max_head_bytes,
+    )
     return Traffic(patience, BodyBudget(settings.max_bodies_bytes), metrics.shed)
 
 

@@ -17,6 +17,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from app.core.keys import digest_in, hashed
+from app.core.pace import Meter, Rate
 from app.workspaces.fence import Fence
 
 LOOK_SECONDS = 1.0
@@ -24,9 +25,6 @@ LOOK_SECONDS = 1.0
 
 LONGEST_FILE = 1024 * 1024
 """Bytes of a file of keys."""
-
-ROUNDING = 1e-6
-"""Seconds that adding up pauses may be off by."""
 
 NAME = "^[a-z0-9][a-z0-9._-]{0,63}$"
 _SHOWN = 8
@@ -36,14 +34,6 @@ FenceAround = Callable[[Iterable[str]], Fence]
 
 class KeysFileError(ValueError):
     """The file of keys cannot be read, or says something else than keys."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """So many requests a minute, ``burst`` of them at once."""
-
-    per_minute: int
-    burst: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +132,54 @@ def read_keys(text: str) -> tuple[Key, ...]:
     return tuple(keys)
 
 
+class KeysFile:
+    """The keys of a file that may change; while it cannot be read, those that were read last.
+
+    It begins with ``kept``, which another process has read, and looks at the file later; None: it reads the file now.
+    ``fault`` says why it could not be read; None: it could.
+
+    Raises:
+        KeysFileError: it cannot be read now.
+    """
+
+    def __init__(self, file: Path, kept: tuple[Key, ...] | None = None) -> None:
+        self._file = file
+        self._seen = self._tried = self._stamp() if kept is None else None
+        self.keys = read_keys(_text(file)) if kept is None else kept
+        self.fault: KeysFileError | None = None
+
+    def look(self) -> bool:
+        """Reads the file when it is another one, and was the same at the last look. Whether there is news."""
+        before, self._seen = self._seen, self._stamp()
+        same = self._seen == self._tried
+        out_of_reach = isinstance(self.fault and self.fault.__cause__, OSError)  # the same file may be within it later
+        if self._seen != before or (same and not out_of_reach):
+            return False
+        keys, fault = self._found()
+        if self._stamp() != self._seen:
+            return False
+        news = not same or str(fault) != str(self.fault)
+        self.keys, self.fault, self._tried = keys, fault, self._seen
+        return news
+
+    def _found(self) -> tuple[tuple[Key, ...], KeysFileError | None]:
+        try:
+            return read_keys(_text(self._file)), None
+        except KeysFileError as error:
+            return self.keys, error
+
+    def _stamp(self) -> object:
+        try:
+            facts = self._file.stat()
+        except OSError as error:
+            return error.errno
+        return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
+
+
 class Keys:
     """The keys of the settings, which are hashed, and those of ``file``, which may change.
 
-    ``tell`` takes a level, an event and its values.
-
-    Raises:
-        KeysFileError: the file cannot be read now. Later the keys that were read last stay.
+    ``tell`` takes a level, an event and its values. ``kept`` is as for `KeysFile`, which may raise KeysFileError.
     """
 
     def __init__(
@@ -157,12 +188,12 @@ class Keys:
         file: Path | None,
         fence_around: FenceAround,
         tell: Callable[[Any, str, Mapping[str, Any]], object],
+        kept: tuple[Key, ...] | None = None,
     ) -> None:
         self._given = {digest_in(key): _named_by_hash(digest_in(key)) for key in map(hashed, given)}
-        self._file, self._fence_around, self._tell = file, fence_around, tell
-        self._seen = self._read = self._stamp()
-        self._ring = self._read_ring()
-        self.failures = 0
+        self._fence_around, self._tell, self.failures = fence_around, tell, 0
+        self._file = None if file is None else KeysFile(file, kept)
+        self._ring = self._new_ring()
         if self._ring.asks and not self._ring.callers:
             tell("warning", "no_keys", {"message": "The file of keys lists none: nobody is let in."})
 
@@ -178,32 +209,20 @@ class Keys:
             await asyncio.to_thread(self.look)
 
     def look(self) -> None:
-        """Reads the file when it is another one, and was the same at the last look."""
-        before, self._seen = self._seen, self._stamp()
-        if self._seen == self._read or self._seen != before:
+        """As `KeysFile.look`; what is new is told."""
+        if self._file is None or not self._file.look():
             return
-        self._read = self._seen
-        try:
-            ring = self._read_ring()
-        except KeysFileError as error:
+        if self._file.fault is not None:
             self.failures += 1
-            self._tell("error", "keys_not_read", {"reason": str(error)})
-            return
-        if ring != self._ring:
+            self._tell("error", "keys_not_read", {"reason": str(self._file.fault)})
+        elif (ring := self._new_ring()) != self._ring:
             self._ring = ring
             self._tell("info", "keys_read", {"keys": len(ring.callers)})
 
-    def _stamp(self) -> object:
-        try:
-            facts = self._file.stat() if self._file else None
-        except OSError as error:
-            return error.errno
-        return facts and (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
-
-    def _read_ring(self) -> Keyring:
+    def _new_ring(self) -> Keyring:
         callers = dict(self._given)
         if self._file is not None:
-            callers.update((bytes.fromhex(key.sha256), self._caller(key)) for key in read_keys(_text(self._file)))
+            callers.update((bytes.fromhex(key.sha256), self._caller(key)) for key in self._file.keys)
         return Keyring(callers, asks=self._file is not None or bool(callers))
 
     def _caller(self, key: Key) -> Caller:
@@ -249,25 +268,6 @@ def _text(file: Path) -> str:
 def _opened(file: str, flags: int) -> int:
     """Without waiting for whoever may write to a pipe."""
     return os.open(file, flags | getattr(os, "O_NONBLOCK", 0))
-
-
-@dataclass(slots=True)
-class Meter:
-    """What one key has asked lately. ``due`` is when the last request would have come at an even pace, in seconds."""
-
-    due: float = 0.0
-    under_way: int = 0
-    streams: int = 0
-
-    def take(self, rate: Rate, now: float) -> float:
-        """0: the request may come (the generic cell rate algorithm). Else the seconds after which it may."""
-        pause = 60 / rate.per_minute
-        due = max(self.due, now)
-        early = due - now - pause * (rate.burst - 1)
-        if early > ROUNDING:
-            return early
-        self.due = due + pause
-        return 0.0
 
 
 class Meters:

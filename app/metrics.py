@@ -60,7 +60,7 @@ class StoreFigures:
 
     ``failures`` are calls that failed, by kind; ``written_back`` sessions that the store had lost or missed;
     ``diverged`` those that another process wrote while this one went on alone; ``lost_races`` writes that came second;
-    ``unreadable`` values that nobody could read.
+    ``unreadable`` values that nobody could read; ``evicted`` sessions that made room for later ones of their tenant.
     """
 
     sessions: int = 0
@@ -71,6 +71,7 @@ class StoreFigures:
     diverged: int = 0
     lost_races: int = 0
     unreadable: int = 0
+    evicted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,3 +269,4 @@ def _store_families(now: StoreFigures) -> Iterator[Metric]:
     yield counter("sessions_diverged", "Sessions that went on elsewhere while alone here.", now.diverged)
     yield counter("store_lost_races", "Writes of sessions that came second.", now.lost_races)
     yield counter("store_unreadable", "Values in the store that could not be read.", now.unreadable)
+    yield counter("store_evicted", "Sessions in the store that made room for later ones of their tenant.", now.evicted)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -109,10 +109,12 @@ class Settings(BaseSettings):
     queue_seconds: Annotated[float, Field(gt=0, le=DAY)] = 5
     max_upstream_requests: Annotated[int, Field(ge=1)] = 64
     max_bodies_bytes: Annotated[int, Field(ge=1)] = 128 * 1024 * 1024
+    max_head_bytes: Annotated[int, Field(ge=4096, le=1024 * 1024)] = 64 * 1024
     max_connections: Annotated[int, Field(ge=1)] = 4_096
     head_seconds: Annotated[float, Field(gt=0, le=DAY)] = 10
     body_seconds: Annotated[float, Field(gt=0, le=DAY)] = 30
     send_seconds: Annotated[float, Field(gt=0, le=DAY)] = 30
+    drain_seconds: Annotated[float, Field(gt=0, le=DAY)] = 10
     max_sessions: Annotated[int, Field(ge=1)] = 10_000
     max_session_bytes: Annotated[int, Field(ge=1)] = 512 * 1024 * 1024
     max_warm_bytes: Annotated[int, Field(ge=0)] = 128 * 1024 * 1024
@@ -140,6 +142,8 @@ class Settings(BaseSettings):
     traces_url: str | None = None
     slow_seconds: Annotated[float, Field(gt=0, le=DAY)] = 1
     log_level: Literal["debug", "info", "warning", "error", "critical"] = "info"
+
+    _kept_keys: tuple[Any, ...] | None = PrivateAttr(default=None)
 
     @field_validator("roots", mode="before")
     @classmethod
@@ -249,6 +253,17 @@ class Settings(BaseSettings):
     @property
     def asks_for_keys(self) -> bool:
         return bool(self.api_keys) or self.keys_file is not None
+
+    @property
+    def kept_keys(self) -> tuple[Any, ...] | None:
+        """The rows of ``keys_file`` as whoever started this process has read them last; None: nobody has."""
+        return self._kept_keys
+
+    def keeping(self, keys: tuple[Any, ...]) -> Settings:
+        """The same, for a process that is started with these rows."""
+        kept = self.model_copy()
+        kept._kept_keys = keys  # noqa: SLF001 - its own class
+        return kept
 
     @property
     def platform(self) -> Platform:

@@ -17,6 +17,9 @@ LONGEST_PAUSE = 1.0
 MOST_BODIES_BYTES = 256 * 1024 * 1024
 """Of an application that says nothing of it."""
 
+LONGEST_HEAD = 64 * 1024
+"""Bytes; of an application that says nothing of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Patience:
@@ -24,18 +27,25 @@ class Patience:
 
     ``head_seconds`` to the first byte of a request and from there to the end of its head; ``body_seconds`` for a whole
     body; ``send_seconds`` for a reader who takes nothing. Twice ``max_connections`` are taken, to tell those beyond
-    it that they are too many, and to answer probes of health.
+    it that they are too many, and to answer probes of health. ``max_head_bytes`` are of a request's head, and of what
+    may stand between two pieces of a body.
     """
 
     head_seconds: float = 10
     body_seconds: float = 30
     send_seconds: float = 30
     max_connections: int = 4_096
+    max_head_bytes: int = LONGEST_HEAD
 
     @property
     def pause(self) -> float:
         """Seconds between two looks at a caller."""
         return min(LONGEST_PAUSE, min(self.head_seconds, self.body_seconds, self.send_seconds) / LOOKS)
+
+    @property
+    def piece(self) -> int:
+        """Bytes that are read at once, after which it is seen whether a head is too long."""
+        return min(LONGEST_HEAD, self.max_head_bytes)
 
 
 class BodyBudget:

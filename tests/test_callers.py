@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import pickle
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PosixPath
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from app.callers import (
     ANYONE,
     LONGEST_FILE,
     Caller,
+    Key,
     Keys,
+    KeysFile,
     KeysFileError,
-    Meter,
     Meters,
-    Rate,
     read_keys,
 )
+from app.core.pace import Rate
+from app.settings import Settings
 from app.workspaces.fence import Fence
+
+SECRET = "strata-known-to-one"
 
 
 def sha256(key: str) -> str:
@@ -42,9 +46,9 @@ def row(name: str, key: str | None = None, **more: str) -> str:
 class Scene:
     """Keys in a file, which is looked at when the test says so."""
 
-    def __init__(self, file: Path | None, *keys: str) -> None:
+    def __init__(self, file: Path | None, *keys: str, kept: tuple[Key, ...] | None = None) -> None:
         self.told = list[tuple[str, str, Mapping[str, Any]]]()
-        self.keys = Keys(keys, file, Fence.of, lambda *told: self.told.append(told))
+        self.keys = Keys(keys, file, Fence.of, lambda *told: self.told.append(told), kept)
 
     def caller(self, key: str) -> Caller | None:
         return self.keys.ring.caller(key.encode())
@@ -224,47 +228,91 @@ def test_another_file_in_its_place_counts(file: Path) -> None:
     assert not scene.caller("one")
 
 
-# Rates
+class Unsteady(PosixPath):
+    """A file of which somebody writes more once it was looked at, or that cannot be opened for now."""
+
+    comes: str | None = None
+    is_away = False
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        found = os.stat(str(self), follow_symlinks=follow_symlinks)  # noqa: PTH116 - its own name is what may fail
+        if self.comes is not None:
+            Path(str(self)).write_text(self.comes)
+        return found
+
+    def __fspath__(self) -> str:
+        if self.is_away:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return str(self)
 
 
-RATES = st.builds(Rate, st.integers(1, 1000), st.integers(1, 50))
-PAUSES = st.lists(st.floats(0, 90), max_size=60)
+def test_what_was_written_while_it_was_read_is_not_taken_over_yet(file: Path) -> None:
+    file.write_text(row("one"))
+    unsteady = Unsteady(file)
+    keys = KeysFile(unsteady)
+    before = keys.keys
+    file.write_text(row("two"))
+    keys.look()
+    unsteady.comes = row("three")
+    assert not keys.look()
+    assert keys.keys == before
+    unsteady.comes = None
+    assert [keys.look() for _ in range(3)] == [False, True, False]
+    assert [key.name for key in keys.keys] == ["three"]
 
 
-@given(RATES, PAUSES)
-def test_no_window_holds_more_than_the_burst_and_the_pace(rate: Rate, pauses: list[float]) -> None:
-    meter, now, taken = Meter(), 0.0, list[float]()
-    for pause in pauses:
-        now += pause
-        if not meter.take(rate, now):
-            taken.append(now)
-    for first, begin in enumerate(taken):
-        for count, end in enumerate(taken[first:], 1):
-            assert count <= rate.burst + (end - begin) * rate.per_minute / 60 + 1e-6
+def test_a_file_that_could_not_be_opened_is_tried_again_though_it_is_the_same(file: Path) -> None:
+    file.write_text(row("one"))
+    unsteady = Unsteady(file)
+    scene = Scene(unsteady)
+    file.write_text(row("two"))
+    unsteady.is_away = True
+    scene.looks(5)
+    assert (scene.told, scene.keys.failures) == ([("error", "keys_not_read", {"reason": "Input/output error"})], 1)
+    unsteady.is_away = False
+    scene.looks(1)
+    assert (scene.caller("one"), scene.caller("two")) == (None, Caller("two", "two"))
 
 
-@given(RATES, PAUSES)
-def test_who_waits_as_long_as_was_told_may_ask(rate: Rate, pauses: list[float]) -> None:
-    meter, now = Meter(), 0.0
-    for pause in pauses:
-        now += pause
-        wait = meter.take(rate, now)
-        if wait:
-            now += wait + 1e-6
-            assert meter.take(rate, now) == 0
+# Keys that another process has read
 
 
-@given(RATES)
-def test_a_burst_is_taken_at_once(rate: Rate) -> None:
-    meter = Meter()
-    assert [meter.take(rate, 5.0) for _ in range(rate.burst)] == [0] * rate.burst
-    assert meter.take(rate, 5.0) > 0
+def test_kept_keys_stay_while_the_file_cannot_be_read_and_it_is_looked_at(file: Path) -> None:
+    file.write_text(row("one"))
+    kept = KeysFile(file).keys
+    file.write_text("[[keys")
+    scene = Scene(file, kept=kept)
+    assert (scene.caller("one"), scene.told) == (Caller("one", "one"), [])
+    scene.looks()
+    assert [event for _, event, _ in scene.told] == ["keys_not_read"]
+    assert scene.caller("one")
+    file.write_text(row("two"))
+    scene.looks()
+    assert (scene.caller("one"), scene.caller("two")) == (None, Caller("two", "two"))
 
 
-def test_a_refusal_does_not_count() -> None:
-    meter = Meter()
-    waits = [meter.take(Rate(60, 1), 0.0) for _ in range(5)]
-    assert waits == [0, 1, 1, 1, 1]
+def test_a_file_that_nobody_has_left_alone_yet_takes_no_kept_key_away(file: Path) -> None:
+    file.write_text(row("one"))
+    kept = KeysFile(file).keys
+    file.write_text("")
+    scene = Scene(file, kept=kept)
+    scene.looks(1)
+    assert scene.caller("one")
+    scene.looks(1)
+    assert not scene.caller("one")
+
+
+def test_who_is_started_with_keys_gets_hashes_only(file: Path) -> None:
+    file.write_text(f"# {SECRET}\n{row('one', SECRET)}")
+    settings = Settings(roots=(), keys_file=file, api_keys=(SECRET,)).keeping(KeysFile(file).keys)
+    given = pickle.dumps(settings)
+    assert SECRET.encode() not in given
+    assert SECRET not in repr(settings)
+    scene = Scene(file, kept=pickle.loads(given).kept_keys)  # noqa: S301 - its own
+    assert scene.caller(SECRET) == Caller("one", "one")
+
+
+# Meters
 
 
 def test_keys_are_metered_apart() -> None:

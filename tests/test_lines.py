@@ -209,7 +209,7 @@ def test_a_start_says_once_whether_git_is_confined(
 
 
 def test_where_there_is_no_git_a_start_says_nothing_of_it(tmp_path: Path) -> None:
-    assert {line["event"] for line in said_by_a_start(tmp_path, tmp_path, "1")} == {"request"}
+    assert {line["event"] for line in said_by_a_start(tmp_path, tmp_path, "1")} == {"request", "stopped"}
 
 
 def said_by_a_start(home: Path, path: Path, workers: str) -> list[Any]:
@@ -232,6 +232,6 @@ def test_elsewhere_every_line_of_its_life_is_json(tmp_path: Path) -> None:
     assert (first["event"], first["version"], first["level"]) == ("serving", __version__, "info")
     lines = [json.loads(line) for line in rest.splitlines()]
     assert [line["event"] for line in lines[:2]] == ["root_missing", "sessions_apart"]
-    assert [line["event"] for line in lines[2:]] in (["git_confined"], ["git_not_confined"])
+    assert [line["event"] for line in lines[2:]] in (["git_confined", "stopped"], ["git_not_confined", "stopped"])
     assert lines[0]["number"] == 1
     assert CANARY.encode() not in rest

@@ -18,11 +18,11 @@ import httpx
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from app.cli.connection import LONGEST_HEAD, MOST_HEADERS, MOST_WAITING
+from app.cli.connection import MOST_HEADERS, MOST_WAITING
 from app.figures import SHEDS
 from app.main import create_app
 from app.settings import Settings
-from app.traffic import BodyBudget, Patience, Traffic
+from app.traffic import LONGEST_HEAD, BodyBudget, Patience, Traffic
 from tests.asking import CWD, inline
 from tests.listening import wait_until
 from tests.serving import serve
@@ -609,6 +609,27 @@ def test_a_head_as_large_as_it_may_be_is_read(noting: tuple[Noting, Serving]) ->
         assert wire.answer()[0] == 200
         wire.sendall(posted(b" " * 1_000_000) + large * 20 + GET)
         assert [wire.answer()[0] for _ in range(22)] == [200] * 22
+
+
+@pytest.mark.parametrize("most", [4096, 300_000])
+@pytest.mark.parametrize("cut", [0, 4], ids=["whole", "without its end"])
+def test_how_large_a_head_may_be_is_a_setting(most: int, cut: int) -> None:
+    app = Noting()
+    with serving(app, max_head_bytes=most) as one:
+        with one.connected() as wire:
+            wire.sendall(head("GET", "/", None, x="a" * (most - 200)) + GET)
+            assert [wire.answer()[0] for _ in range(2)] == [200, 200]
+            wire.sendall(posted(b" " * 100_000) + GET)
+            assert [wire.answer()[0] for _ in range(2)] == [200, 200]
+        app.asked.clear()
+        with one.connected() as wire:
+            large = head("GET", "/", None, x="a" * (2 * most))
+            with suppress(ConnectionError):
+                wire.sendall(large[: len(large) - cut])
+            status, _, body = wire.answer()
+            assert (status, wire.rest()) == (400, b"")
+            assert f"{most:,} bytes (STRATA_MAX_HEAD_BYTES)" in json.loads(body)["detail"]
+    assert app.asked == []
 
 
 def test_many_requests_at_once_are_answered_up_to_a_number(caplog: pytest.LogCaptureFixture) -> None:

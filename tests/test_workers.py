@@ -66,9 +66,9 @@ def wait_until(holds: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def figures(address: str) -> dict[tuple[str, ...], float]:
+def figures(address: str, key: str = "") -> dict[tuple[str, ...], float]:
     """What whichever worker is asked tells, by name and the values of labels."""
-    written = httpx.get(f"{address}/metrics", timeout=60, trust_env=False).text
+    written = httpx.get(f"{address}/metrics", headers={"x-api-key": key}, timeout=60, trust_env=False).text
     return {
         (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
         for family in text_string_to_metric_families(written)

@@ -16,9 +16,6 @@ from app.guard import host_in
 from app.telemetry import STOPPED, Telling, tell_of_stop
 from app.traffic import LONGEST_PAUSE, LOOKS, BodyBudget, Counted, Patience, Traffic
 
-LONGEST_HEAD = 64 * 1024
-"""Bytes of a request's head, and of what may stand between two pieces of a body."""
-
 MOST_HEADERS = 256
 """Headers of a request."""
 
@@ -42,6 +39,8 @@ class Connection(HttpToolsProtocol):
         given: Traffic | None = getattr(getattr(app, "state", None), "traffic", None)
         self._traffic = given or Traffic(Patience(), BodyBudget(), len)
         self._telling: Telling | None = getattr(getattr(app, "front", None), "telling", None)
+        self._most_head = self._traffic.patience.max_head_bytes
+        self._piece = self._traffic.patience.piece
         self._pause = min(self._traffic.patience.pause, self.timeout_keep_alive / LOOKS or LONGEST_PAUSE)
         self._running: RequestResponseCycle | None = None
         self._weights: dict[RequestResponseCycle, int] = {}
@@ -69,9 +68,9 @@ class Connection(HttpToolsProtocol):
             self.app = cast("Any", Crowded(cast("ASGIApp", self.app), self._traffic, self._telling))
 
     def data_received(self, data: bytes) -> None:
-        if len(data) > LONGEST_HEAD:
-            for at in range(0, len(data), LONGEST_HEAD):
-                self.data_received(data[at : at + LONGEST_HEAD])
+        if len(data) > self._piece:
+            for at in range(0, len(data), self._piece):
+                self.data_received(data[at : at + self._piece])
         elif not self._deaf:
             self._unheard += len(data)
             self._feed(data)
@@ -105,7 +104,7 @@ class Connection(HttpToolsProtocol):
 
     def _go_on_waiting(self) -> None:
         """A request has not come whole yet."""
-        if self._unheard > LONGEST_HEAD or len(self.headers or ()) > MOST_HEADERS:
+        if self._unheard > self._most_head or len(self.headers or ()) > MOST_HEADERS:
             self._cut_long()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -126,7 +125,7 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         if self._deaf or self.transport.is_closing():
             self._deaf = True  # uvicorn would ask a transport that is gone to wait
-        elif (self._unheard > LONGEST_HEAD and self._head_size() > LONGEST_HEAD) or len(self.headers) > MOST_HEADERS:
+        elif self._is_long():
             self._cut_long()
         elif self.parser.get_http_version() not in VERSIONS:
             self._cut_unreadable()
@@ -139,8 +138,11 @@ class Connection(HttpToolsProtocol):
             self._begin()
             self._headed, self._coming, self._unheard = self.scope, True, 0  # not of a target that cannot be read
 
-    def _head_size(self) -> int:
-        return len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+    def _is_long(self) -> bool:
+        if self._unheard <= self._most_head:
+            return len(self.headers) > MOST_HEADERS
+        written = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+        return written > self._most_head or len(self.headers) > MOST_HEADERS
 
     def _take_host_from_target(self) -> None:
         if (host := host_in(self.url)) is not None:
@@ -278,7 +280,8 @@ class Connection(HttpToolsProtocol):
             self._cut_under_way(cycle, TookTooLong(STOPPED))
 
     def _cut_long(self) -> None:
-        self._cut(NotHttp(f"A head may have {LONGEST_HEAD:,} bytes and {MOST_HEADERS} headers: send less of it."))
+        told = f"A head may have {self._most_head:,} bytes (STRATA_MAX_HEAD_BYTES) and {MOST_HEADERS} headers"
+        self._cut(NotHttp(f"{told}: send less of it."))
 
     def _cut_heavy(self) -> None:
         self._traffic.sheds("bodies")

@@ -63,6 +63,10 @@ def speech() -> Speech:
     return Speech(standard_error_log("debug"), people=people)
 
 
+def tell_of_end(said: Speech) -> None:
+    said.say("info", "stopped", "strata: stopped")
+
+
 class Records(logging.Handler):
     """Lines of what libraries log: where it was said and of which error, with their words only for those who debug."""
 

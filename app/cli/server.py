@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
+from math import ceil
 
 import uvicorn
 from fastapi import FastAPI
@@ -14,9 +15,6 @@ from app.traffic import Patience, Traffic
 
 if sys.platform != "win32":
     import resource
-
-DRAIN_SECONDS = 10
-"""How long answers that are under way may take when the server is to end."""
 
 GIVING_BACK_SECONDS = 2
 """How long what is cut then may take to give back what it holds."""
@@ -31,8 +29,8 @@ class Server(uvicorn.Server):
     What is under way for longer than ``drain_seconds`` after that is cut.
     """
 
-    def __init__(self, app: FastAPI, drain_seconds: int = DRAIN_SECONDS) -> None:
-        super().__init__(_configuration(app, drain_seconds + GIVING_BACK_SECONDS))
+    def __init__(self, app: FastAPI, drain_seconds: float = 10) -> None:
+        super().__init__(_configuration(app, ceil(drain_seconds) + GIVING_BACK_SECONDS))
         self._drain_seconds = drain_seconds
         traffic: Traffic | None = getattr(app.state, "traffic", None)
         make_room_for(2 * (traffic.patience if traffic else Patience()).max_connections + FILES_BESIDE)

@@ -12,7 +12,7 @@ import typer
 from app import __version__
 from app.building import CannotStartError, git_program
 from app.cli.asking import failed
-from app.cli.lines import Speech, record_everything, speech
+from app.cli.lines import Speech, record_everything, speech, tell_of_end
 from app.cli.server import Server
 from app.cli.workers import Workers
 from app.cli.working import NOT_SERVING
@@ -84,13 +84,21 @@ def _invitation(settings: Settings, address: str) -> str:
     )
 
 
+class LoneServer(Server):
+    """The only one of its service, which says when that has ended."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets=sockets)
+        tell_of_end(speech())
+
+
 def serve_here(settings: Settings, listening: socket.socket) -> None:
     try:
         app = create_app(settings)
     except CannotStartError as error:
         raise failed(str(error), NOT_SERVING) from error
     announce(settings, listening.getsockname()[1])
-    server = Server(app)
+    server = LoneServer(app, settings.drain_seconds)
     record_everything(standard_error_log(settings.log_level))
     gc.freeze()  # what was built until now stays, and need not be looked through again
     with suppress(KeyboardInterrupt):  # the server has ended by then
@@ -100,6 +108,10 @@ def serve_here(settings: Settings, listening: socket.socket) -> None:
 def serve_in_workers(settings: Settings, listening: socket.socket) -> None:
     port = listening.getsockname()[1]
     record_everything(standard_error_log(settings.log_level))
-    code = Workers(settings, listening).serve(lambda: announce(settings, port))
+    try:
+        workers = Workers(settings, listening)
+    except CannotStartError as error:
+        raise failed(str(error), NOT_SERVING) from error
+    code = workers.serve(lambda: announce(settings, port))
     if code:
         raise typer.Exit(code)

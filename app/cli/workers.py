@@ -18,9 +18,10 @@ from types import FrameType
 
 import typer
 
+from app import callers
+from app.building import keys_file_of
 from app.cli.crew import Crew
-from app.cli.lines import speech
-from app.cli.server import DRAIN_SECONDS
+from app.cli.lines import speech, tell_of_end
 from app.cli.working import NOT_SERVING, SIGNALS, work
 from app.settings import Settings
 from app.workspaces.git_folder import sweep
@@ -29,13 +30,18 @@ START = "fork" if sys.platform == "linux" else "spawn"
 """Forked workers share the memory of what was imported. Elsewhere a fork is not safe, or there is none."""
 
 LOOK_SECONDS = 0.1
-KILLED_AFTER_SECONDS = DRAIN_SECONDS + 5
+KEYS_LOOK_SECONDS = callers.LOOK_SECONDS / 4
+"""So that whatever a worker takes over of the file of keys was seen here before."""
+
+KILLED_AFTER_SECONDS = 5
+"""Behind the time that a worker has for what is under way."""
+
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 30.0
+"""Seconds between two attempts to replace a worker, when the one before did not come to serve."""
+
 BURYING_SECONDS = 1.0
 """Between two attempts to keep the figures of workers that have ended."""
-
-"""Seconds between two attempts to replace a worker, when the one before did not come to serve."""
 
 
 class WorkerFailedError(RuntimeError):
@@ -55,13 +61,17 @@ class Workers:
     """The first starts alone, so that what keeps them all from starting is told once.
 
     SIGTERM and SIGINT end them once their answers are sent, a second SIGINT at once; SIGHUP puts a new one in the place
-    of each, one after another.
+    of each, one after another. Who comes while the file of keys cannot be read has the keys that were read last.
+
+    Raises CannotStartError where it cannot be read at first.
     """
 
     def __init__(self, settings: Settings, listening: socket.socket, start: str = START) -> None:
         self._settings = settings
         self._listening = listening
         self._processes = multiprocessing.get_context(start)
+        self._keys = keys_file_of(settings)
+        self._keys_not_before = 0.0
         self._crew = Crew.begin()
         self._names = count()
         self._unburied: list[str] = []
@@ -92,6 +102,7 @@ class Workers:
                 self._end()
                 if self._crew is not None:
                     self._crew.end()
+        tell_of_end(self._said)
         return 0
 
     def _start_the_first(self) -> None:
@@ -115,6 +126,7 @@ class Workers:
                 told = f"strata: worker {lost.process.pid} {_how_it_ended(lost)}: another one starts"
                 self._said.say("warning", "worker_lost", told, {"worker": lost.process.pid})
         self._bury()
+        self._look_at_keys()
         if self._outdated and self._are_all_serving():
             self._let_go(self._outdated.pop())
 
@@ -127,6 +139,12 @@ class Workers:
             while self._unburied:
                 self._crew.bury(self._unburied[0])
                 del self._unburied[0]
+
+    def _look_at_keys(self) -> None:
+        """Their change, and what is wrong with them, is told by those who serve."""
+        if self._keys is not None and time.monotonic() >= self._keys_not_before:
+            self._keys_not_before = time.monotonic() + KEYS_LOOK_SECONDS
+            self._keys.look()
 
     def _are_all_serving(self) -> bool:
         return len(self._workers) == self._settings.workers and all(worker.serves for worker in self._workers)
@@ -144,7 +162,8 @@ class Workers:
     def _start(self) -> None:
         ready, tells = self._processes.Pipe(duplex=False)
         name = str(next(self._names))
-        arguments = (self._settings, self._listening, tells, self._crew, name)
+        settings = self._settings if self._keys is None else self._settings.keeping(self._keys.keys)
+        arguments = (settings, self._listening, tells, self._crew, name)
         process = self._processes.Process(target=work, args=arguments, daemon=True)  # type: ignore[attr-defined]
         with _no_signals():
             process.start()
@@ -168,7 +187,7 @@ class Workers:
     def _end(self) -> None:
         for worker in self._workers:
             worker.process.terminate()
-        deadline = time.monotonic() + KILLED_AFTER_SECONDS
+        deadline = time.monotonic() + self._settings.drain_seconds + KILLED_AFTER_SECONDS
         while self._workers:
             self._news()
             if self._forced or time.monotonic() > deadline:

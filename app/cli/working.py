@@ -89,8 +89,8 @@ class Figures:
 class WorkingServer(Server):
     """Leaves an interrupt at the terminal, which all processes get, to the one that started it."""
 
-    def __init__(self, app: FastAPI, ready: Connection, figures: Figures) -> None:
-        super().__init__(app)
+    def __init__(self, app: FastAPI, drain_seconds: float, ready: Connection, figures: Figures) -> None:
+        super().__init__(app, drain_seconds)
         self._ready = ready
         self._figures = figures
         self._leaving: asyncio.Task[None] | None = None
@@ -124,7 +124,7 @@ def work(settings: Settings, listening: socket.socket, ready: Connection, crew: 
             typer.echo(f"strata: {error}", err=True)
             sys.exit(NOT_SERVING)
         figures = Figures(app.state.metrics, crew, name)
-        server = WorkingServer(app, ready, figures)
+        server = WorkingServer(app, settings.drain_seconds, ready, figures)
         record_everything(log)
         threading.Thread(target=_end_with_the_parent, args=(server, figures), daemon=True).start()
         server.run(sockets=[listening])

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from types import GenericAlias, NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from app.core.late import Late
 from app.core.prefix import Segment, linked
 
 Texts = dict[str, str]
@@ -16,6 +17,13 @@ T = TypeVar("T")
 
 FOLLOWS = {Segment: frozenset({"chain"})}
 """Fields that are not written, because they follow from others."""
+
+
+LEAST: Mapping[Any, Mapping[str, int]] = {Late: {"at": 0, "units_per_token": 1}}
+"""What is counted from, or divided by."""
+
+MOST_NUMBER = 2**53
+"""No moment is farther away than so many seconds, either way."""
 
 
 class UnreadableError(ValueError):
@@ -157,6 +165,8 @@ def _fields(kind: Any) -> tuple[str, ...]:
 
 
 def _built(kind: Any, values: dict[str, Any]) -> Any:
+    if any(values[name] < least for name, least in LEAST.get(kind, {}).items()):
+        raise UnreadableError("a number that none can be")
     return values if kind in FOLLOWS else kind(**values)
 
 
@@ -188,7 +198,10 @@ def _text(value: Any, texts: Texts) -> str:
 
 
 def _number(value: Any, _: Texts) -> float:
-    return value if type(value) is int else _checked(float, value)
+    found = value if type(value) is int else _checked(float, value)
+    if not -MOST_NUMBER <= found <= MOST_NUMBER:
+        raise UnreadableError("a number that none can be")
+    return found
 
 
 def _octets(value: Any, _: Texts) -> bytes:

@@ -1,4 +1,4 @@
-"""A session as bytes for a store: a line that names the format, then JSON, compressed."""
+"""A session as bytes for a store: a line that names the format and whose it is, then JSON, compressed."""
 
 from __future__ import annotations
 
@@ -20,28 +20,49 @@ class Records:
 
     def __init__(self, most_bytes: int) -> None:
         self._form: Form = form_of(Remembered)
-        self._head = b"strata-session %s\n" % hashlib.sha256(self._form.shape.encode()).hexdigest()[:16].encode()
+        self._shape = _digest(self._form.shape)[:16]
         self._most = MOST_GROWTH * most_bytes
 
-    def written(self, remembered: Remembered) -> bytes:
+    def head(self, key: str) -> bytes:
+        """What the record of the session at ``key`` begins with, and that at no other."""
+        return f"strata-session {self._shape} {_digest(key)[:32]}\n".encode()
+
+    def begins(self, key: str, beginning: bytes, size: int) -> bool:
+        """Whether ``beginning``, all of its head and more, is that of a record of ``size`` bytes at ``key``."""
+        head = self.head(key)
+        if not beginning.startswith(head) or size > self._most + len(head):
+            return False
+        try:
+            return self._fits(beginning[len(head) :])
+        except zstandard.ZstdError:
+            return False
+
+    def written(self, key: str, remembered: Remembered) -> bytes:
         """Lone surrogates stay what they are."""
         text = json.dumps(self._form.write(remembered), ensure_ascii=False, separators=(",", ":"))
         compressor = zstandard.ZstdCompressor(level=COMPRESSION, write_checksum=True)
-        return self._head + compressor.compress(text.encode("utf-8", "surrogatepass"))
+        return self.head(key) + compressor.compress(text.encode("utf-8", "surrogatepass"))
 
-    def read(self, record: bytes) -> Remembered:
+    def read(self, key: str, record: bytes) -> Remembered:
         """Raises UnreadableError."""
-        if not record.startswith(self._head):
-            raise UnreadableError("another format")
+        head = self.head(key)
+        if not record.startswith(head):
+            raise UnreadableError("another format, or another session's")
         try:
-            values = json.loads(self._plain(record[len(self._head) :]).decode("utf-8", "surrogatepass"))
+            values = json.loads(self._plain(record[len(head) :]).decode("utf-8", "surrogatepass"))
             found: Remembered = self._form.read(values, {})
         except (zstandard.ZstdError, ValueError, RecursionError) as error:
             raise UnreadableError(str(error)) from error
         return found
 
     def _plain(self, compressed: bytes) -> bytes:
-        size = zstandard.frame_content_size(compressed)
-        if not 0 <= size <= self._most:
+        if not self._fits(compressed):
             raise UnreadableError("of no size that could be a session's")
         return zstandard.ZstdDecompressor().decompress(compressed, allow_extra_data=False)
+
+    def _fits(self, compressed: bytes) -> bool:
+        return 0 <= zstandard.frame_content_size(compressed) <= self._most
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -6,17 +6,18 @@ import asyncio
 import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
-
-from cachetools import TTLCache
 
 from app.core.facts import Notice
 from app.core.remembered import Remembered
 from app.metrics import StoreFigures
 from app.stores.batches import Batches
+from app.stores.connection import Connection, UnreachableError
 from app.stores.copies import ABSENT, ANY, Copies, Copy, Head, judged, lineage_of
 from app.stores.forms import UnreadableError
-from app.stores.hashes import Found, Hashes, UnreachableError
+from app.stores.hashes import Found, Hashes
+from app.stores.news import News
 from app.stores.process import NOTHING
 from app.stores.records import Records
 from app.stores.shelf import bytes_of
@@ -29,18 +30,6 @@ PROBE_SECONDS = 1.0
 LARGE = 64 * 1024
 """Sessions beyond so many bytes are packed and unpacked on a worker thread."""
 
-TOLD = {
-    "session_store_unavailable": (
-        "The session store cannot be reached. This answer goes on from what this process remembers: other processes "
-        "do not know of it until the store is back."
-    ),
-    "session_diverged": (
-        "While this process could not reach the session store, another one wrote this session. It goes on from what "
-        "that one wrote, without the turns that were answered here meanwhile."
-    ),
-    "session_unreadable": "What the session store held of this session could not be read, and was thrown away.",
-}
-
 Tell = Callable[[str, str, Mapping[str, Any]], object]
 """Writes a line of the log: level, event, values."""
 
@@ -48,6 +37,7 @@ Tell = Callable[[str, str, Mapping[str, Any]], object]
 class RedisStore:
     """Bounds as of a `ProcessStore`, for this process's memory; in Redis a session lives for ``idle_seconds``.
 
+    There each tenant holds no more than these bounds, as `Bookings` has it.
     ``seconds`` is what a call of Redis may take. When one fails, this process goes on from its memory, and asks every
     second whether Redis is back. To be used on one event loop.
     """
@@ -63,11 +53,12 @@ class RedisStore:
         clock: Callable[[], float],
         tell: Tell,
     ) -> None:
-        self._hashes = Hashes(url, seconds, idle_seconds, most, clock)
+        self._connection = Connection(url, seconds)
+        self._hashes = Hashes(self._connection, idle_seconds, most, most_bytes, clock)
         self._records = Records(most_bytes)
         self._copies = Copies(most, most_bytes, idle_seconds, clock)
         self._heads: Batches[Found] = Batches(self._hashes.find)
-        self._news: TTLCache[str, frozenset[str]] = TTLCache(most, idle_seconds, clock)
+        self._news = News(most, idle_seconds, clock)
         self._counts: Counter[str] = Counter()
         self._tell, self._clock = tell, clock
         self._alone = False
@@ -121,10 +112,8 @@ class RedisStore:
         return self._copies.forget(key)
 
     def notices(self, key: str, remembered: Remembered, *, looks: bool = False) -> tuple[Notice, ...]:
-        news = self._news.get(key, frozenset()) if looks else self._news.pop(key, frozenset())
-        codes = [*(["session_store_unavailable"] if self._alone else []), *sorted(news)]
-        told = (Notice(code, TOLD[code], "session_id") for code in codes)
-        return (*self._copies.notices(key, remembered, elsewhere=not self._alone), *told)
+        kept = self._copies.notices(key, remembered, elsewhere=not self._alone)
+        return (*kept, *self._news.notices(key, alone=self._alone, looks=looks))
 
     async def ready(self) -> bool:
         """Asks Redis, but not more often than every second while it is away."""
@@ -137,7 +126,8 @@ class RedisStore:
             sessions=len(self._copies),
             bytes=self._copies.bytes,
             reachable=not self._alone,
-            failures=dict(self._hashes.failures),
+            failures=dict(self._connection.failures),
+            evicted=self._hashes.evicted,
             **self._counts,
         )
 
@@ -146,7 +136,7 @@ class RedisStore:
             self._asking.cancel()
             await asyncio.gather(self._asking, return_exceptions=True)
         await self._heads.close()
-        await self._hashes.close()
+        await self._connection.close()
 
     async def _shared(self, key: str) -> Held:
         """What goes on, of what Redis holds and what is remembered here; both then hold it."""
@@ -158,7 +148,7 @@ class RedisStore:
                 await self._repeat_deletion(key)
                 continue
             copy = self._copies.get(key)
-            held = await (self._settled(key, head, found, copy) if copy else self._read(key, head, found, copy))
+            held = await (self._settled(key, head, copy) if copy else self._read(key, head, None))
             if held is not None:
                 return held
 
@@ -171,7 +161,7 @@ class RedisStore:
             await self._hashes.discard(key, found.version)
         return ABSENT
 
-    async def _settled(self, key: str, head: Head, found: Found, copy: Copy) -> Held | None:
+    async def _settled(self, key: str, head: Head, copy: Copy) -> Held | None:
         """None: something happened meanwhile."""
         verdict = judged(head, copy)
         if verdict == "ours":
@@ -183,24 +173,25 @@ class RedisStore:
             if copy.is_ahead:
                 self._copies.put(key, copy.taken(head))
             return Held(copy.head.version, copy.remembered)
-        held = await self._read(key, head, found, copy)
+        held = await self._read(key, head, copy)
         if held is not None and verdict == "diverged":
-            self._note(key, "session_diverged")
+            self._news.note(key, "session_diverged")
             self._counts["diverged"] += 1
         return held
 
-    async def _read(self, key: str, head: Head, found: Found, copy: Copy | None) -> Held | None:
+    async def _read(self, key: str, head: Head, copy: Copy | None) -> Held | None:
         """None: it is another one by now, or nothing that could be read."""
         if not head.version:
             return NOTHING
-        now, body = await self._hashes.body(key, found.size)
+        found, body = await self._hashes.body(key, partial(self._records.begins, key))
+        now = found.head
         if now is None or not now.version:
             return None
         try:
-            remembered = await self._unpacked(body)
+            remembered = await self._unpacked(key, body)
         except UnreadableError:
             self._note_unreadable(key)
-            await self._hashes.discard(key, str(now.version).encode())
+            await self._hashes.discard(key, found.version)
             return None
         if self._copies.get(key) is copy:
             self._copies.put(key, Copy(now, remembered, bytes_of(remembered), now))
@@ -208,7 +199,8 @@ class RedisStore:
 
     async def _write_back(self, key: str, expected: int, copy: Copy) -> Held | None:
         """What Redis lost, or never had."""
-        written = await self._hashes.save(key, expected, copy.head, await self._packed(copy.remembered, copy.bytes))
+        body = await self._packed(key, copy.remembered, copy.bytes)
+        written = await self._hashes.save(key, expected, copy.head, body)
         if written is None:
             return None
         self._counts["written_back"] += 1
@@ -218,7 +210,7 @@ class RedisStore:
 
     async def _write(self, key: str, remembered: Remembered, expected: int, version: int) -> int:
         size = bytes_of(remembered)
-        body = await self._packed(remembered, size) if self._copies.fits(size) else b""
+        body = await self._packed(key, remembered, size) if self._copies.fits(size) else b""
         head = await self._hashes.save(key, expected, Head(version, lineage_of(version), 0), body)
         if head is None:
             self._counts["lost_races"] += 1
@@ -244,21 +236,21 @@ class RedisStore:
                 there = await self._hashes.delete(key, lineages, lineages[-1], _drawn())
                 self._copies.settle(key, there)
 
-    async def _packed(self, remembered: Remembered, size: int) -> bytes:
+    async def _packed(self, key: str, remembered: Remembered, size: int) -> bytes:
         if size > LARGE:
-            return await asyncio.to_thread(self._records.written, remembered)
-        return self._records.written(remembered)
+            return await asyncio.to_thread(self._records.written, key, remembered)
+        return self._records.written(key, remembered)
 
-    async def _unpacked(self, body: bytes) -> Remembered:
+    async def _unpacked(self, key: str, body: bytes | None) -> Remembered:
+        """Raises UnreadableError."""
+        if body is None:
+            raise UnreadableError("too long for a session")
         if len(body) > LARGE // 4:
-            return await asyncio.to_thread(self._records.read, body)
-        return self._records.read(body)
-
-    def _note(self, key: str, code: str) -> None:
-        self._news[key] = self._news.get(key, frozenset()) | {code}
+            return await asyncio.to_thread(self._records.read, key, body)
+        return self._records.read(key, body)
 
     def _note_unreadable(self, key: str) -> None:
-        self._note(key, "session_unreadable")
+        self._news.note(key, "session_unreadable")
         self._counts["unreadable"] += 1
         self._tell("warning", "session_unreadable", {})
 
@@ -278,7 +270,7 @@ class RedisStore:
 
     async def _probe(self) -> None:
         try:
-            await self._hashes.probe(anew=self._alone)
+            await self._connection.probe(anew=self._alone)
             if self._alone:
                 self._alone = False
                 self._tell("info", "session_store_back", {})

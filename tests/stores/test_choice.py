@@ -122,7 +122,7 @@ def test_a_time_that_redis_cannot_have_is_refused(seconds: Any) -> None:
 
 
 def test_without_the_package_the_service_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("app.stores.redis", "app.stores.hashes"):
+    for name in ("app.stores.redis", "app.stores.hashes", "app.stores.bookings", "app.stores.connection"):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "redis", None)
     with pytest.raises(CannotStartError, match=r"pip install '\.\[redis\]'"):

@@ -17,7 +17,7 @@ def told(metrics: Metrics) -> dict[str, float]:
 
 def test_all_figures_of_a_store_are_told() -> None:
     metrics = Metrics(CollectorRegistry())
-    metrics.store(lambda: StoreFigures(3, 4_000, False, {"slow": 2, "gone": 1}, 5, 6, 7, 8))
+    metrics.store(lambda: StoreFigures(3, 4_000, False, {"slow": 2, "gone": 1}, 5, 6, 7, 8, 9))
     assert told(metrics) == {
         "strata_sessions": 3,
         "strata_session_bytes": 4_000,
@@ -28,6 +28,7 @@ def test_all_figures_of_a_store_are_told() -> None:
         "strata_sessions_diverged_total": 6,
         "strata_store_lost_races_total": 7,
         "strata_store_unreadable_total": 8,
+        "strata_store_evicted_total": 9,
     }
 
 

@@ -2,14 +2,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import pytest
 
+from app.core.late import Late
 from app.core.prefix import Segment, linked
 from app.core.remembered import Remembered
-from app.stores.forms import UnreadableError, form_of
+from app.stores.forms import LEAST, UnreadableError, form_of
 
 
 class Point(NamedTuple):
@@ -68,6 +69,12 @@ def test_a_segment_is_written_without_its_chain_and_read_with_it() -> None:
         (2, [[1]]),
         (2, [[1, 2.5, 3]]),
         (2, [[True, 2.5]]),
+        (2, [[1, 10**400]]),
+        (2, [[1, -(2**53) - 1]]),
+        (2, [[1, 1e300]]),
+        (2, [[1, float("inf")]]),
+        (2, [[1, float("-inf")]]),
+        (2, [[1, float("nan")]]),
         (2, [[1.0, 2.5]]),
         (2, [[1, True]]),
         (2, [[1, "2"]]),
@@ -87,6 +94,15 @@ def test_what_could_not_have_been_written_is_not_read(at: int, value: Any) -> No
     row = [value if index == at else field for index, field in enumerate(WRITTEN)]
     with pytest.raises(UnreadableError):
         form_of(Tree).read(row, {})
+
+
+@pytest.mark.parametrize("name", LEAST[Late])
+def test_a_number_below_what_is_counted_from_or_divided_by_is_not_read(name: str) -> None:
+    form = form_of(Late)
+    least = Late(0, "p", "t", 1)
+    assert form.read(form.write(least), {}) == least
+    with pytest.raises(UnreadableError):
+        form.read(form.write(replace(least, **{name: getattr(least, name) - 1})), {})
 
 
 @pytest.mark.parametrize("row", [None, {}, "a", 1, [], WRITTEN[:-1], [*WRITTEN, None]])

@@ -27,7 +27,8 @@ from tests.stores.opening import Clock, session
 from tests.stores.values import REMEMBERED
 
 RECORDS = Records(10**7)
-WRITTEN = RECORDS.written(session(size=1_000))
+KEY = "strata:1:a"
+WRITTEN = RECORDS.written(KEY, session(size=1_000))
 HEAD, BODY = WRITTEN[: WRITTEN.index(b"\n") + 1], WRITTEN[WRITTEN.index(b"\n") + 1 :]
 
 ANY_SPEED = settings(deadline=None, suppress_health_check=list(HealthCheck))
@@ -37,13 +38,14 @@ ANY_SPEED = settings(deadline=None, suppress_health_check=list(HealthCheck))
 @example(Remembered("\ud83d\ude00", "", {"\udc00": "\ud800"}))
 @settings(ANY_SPEED, max_examples=200)
 def test_what_is_read_is_what_was_written(one: Remembered) -> None:
-    assert RECORDS.read(RECORDS.written(one)) == one
+    assert RECORDS.read(KEY, RECORDS.written(KEY, one)) == one
 
 
 @given(REMEMBERED)
 @settings(ANY_SPEED, max_examples=50)
 def test_a_session_is_written_as_the_same_bytes_once_more(one: Remembered) -> None:
-    assert RECORDS.written(RECORDS.read(RECORDS.written(one))) == RECORDS.written(one)
+    written = RECORDS.written(KEY, one)
+    assert RECORDS.written(KEY, RECORDS.read(KEY, written)) == written
 
 
 def compressed(text: bytes) -> bytes:
@@ -55,7 +57,7 @@ def compressed(text: bytes) -> bytes:
 def test_garbage_is_unreadable_and_nothing_else(garbage: bytes) -> None:
     for record in (garbage, HEAD + garbage, compressed(garbage)):
         with pytest.raises(UnreadableError):
-            RECORDS.read(record)
+            RECORDS.read(KEY, record)
 
 
 @given(st.data())
@@ -65,9 +67,9 @@ def test_a_record_with_a_byte_changed_or_cut_is_unreadable(data: Any) -> None:
     changed = WRITTEN[:at] + bytes([WRITTEN[at] ^ data.draw(st.integers(1, 255))]) + WRITTEN[at + 1 :]
     for record in (WRITTEN[:at], WRITTEN + b"x"):
         with pytest.raises(UnreadableError):
-            RECORDS.read(record)
+            RECORDS.read(KEY, record)
     with suppress(UnreadableError):  # but for a bit that means nothing to zstd
-        assert RECORDS.read(changed) == session(size=1_000)
+        assert RECORDS.read(KEY, changed) == session(size=1_000)
 
 
 @pytest.mark.parametrize(
@@ -76,26 +78,26 @@ def test_a_record_with_a_byte_changed_or_cut_is_unreadable(data: Any) -> None:
 )
 def test_json_that_is_no_session_is_unreadable(text: bytes) -> None:
     with pytest.raises(UnreadableError):
-        RECORDS.read(compressed(text))
+        RECORDS.read(KEY, compressed(text))
 
 
 def test_a_few_bytes_do_not_become_more_than_a_session_may_take() -> None:
     small = Records(100)
-    record = RECORDS.written(session(size=100 * MOST_GROWTH))
+    record = RECORDS.written(KEY, session(size=100 * MOST_GROWTH))
     with pytest.raises(UnreadableError, match="size"):
-        small.read(record)
+        small.read(KEY, record)
 
 
 def test_a_record_of_another_shape_is_unreadable() -> None:
     shape = HEAD.split()[1]
     with pytest.raises(UnreadableError, match="format"):
-        RECORDS.read(HEAD.replace(shape, shape[::-1]) + BODY)
+        RECORDS.read(KEY, HEAD.replace(shape, shape[::-1]) + BODY)
 
 
 def test_a_text_that_is_there_many_times_is_written_in_little_room() -> None:
     text = "".join(map(str, range(2_000)))
     one = replace(session(), sections={str(at): text for at in range(50)})
-    assert len(RECORDS.written(one)) < 2 * len(text)
+    assert len(RECORDS.written(KEY, one)) < 2 * len(text)
 
 
 class Travelling(ProcessStore):
@@ -103,7 +105,7 @@ class Travelling(ProcessStore):
 
     async def load(self, key: str) -> Held:
         held = await super().load(key)
-        return Held(held.version, held.remembered and RECORDS.read(RECORDS.written(held.remembered)))
+        return Held(held.version, held.remembered and RECORDS.read(KEY, RECORDS.written(KEY, held.remembered)))
 
 
 FILES = {

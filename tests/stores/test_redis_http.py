@@ -239,6 +239,24 @@ def test_a_session_that_was_deleted_twice_stays_deleted(redis: RedisServer) -> N
         assert ask(other, inline(OTHERS, session_id="s"))["session"]["new"]
 
 
+def test_who_floods_redis_ends_no_session_of_another_and_redis_holds_no_more(redis: RedisServer) -> None:
+    keys = {name: {"authorization": f"Bearer {name}"} for name in ("flooder", "other")}
+    with services(redis, 1, api_keys=tuple(keys), max_sessions=5) as (one,):
+        one.headers.update(keys["other"])
+        first = ask(one, inline(FILES, session_id="s"))
+        one.headers.update(keys["flooder"])
+        for at in range(12):
+            ask(one, inline(FILES, session_id=f"s{at}"))
+        assert figure(one, "strata_store_evicted_total") == {(): 7}
+    with services(redis, 1, api_keys=tuple(keys), max_sessions=5) as (fresh,):
+        fresh.headers.update(keys["other"])
+        again = ask(fresh, inline(OTHERS, session_id="s"))
+        assert (again["session"]["new"], again["request"]) == (False, first["request"])
+        fresh.headers.update(keys["flooder"])
+        there = [fresh.get(f"/v1/sessions/s{at}").status_code for at in range(12)]
+        assert there == [404] * 7 + [200] * 5
+
+
 def test_listeners_of_a_session_that_redis_lost_go_on(redis: RedisServer) -> None:
     async def looked() -> bool:
         contexts = build_contexts(Settings(roots=(), redis_url=redis.url, redis_seconds=2))

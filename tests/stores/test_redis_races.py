@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from app.core.remembered import Remembered
+from app.core.tenants import APART
 from app.stores.redis import RedisStore
 from app.stores.shelf import bytes_of
 from app.stores.socket import Held
@@ -195,10 +196,11 @@ def test_a_session_too_heavy_for_this_process_is_gone_for_all(redis: RedisServer
 def test_copies_that_had_to_make_room_are_read_again(redis: RedisServer) -> None:
     async def crowded() -> None:
         async with opened(redis, 1, most=2) as (store,):
-            for key in "abcdef":
+            keys = [f"strata:1:{tenant}{APART}s" for tenant in "abcdef"]
+            for key in keys:
                 await one_more(store, key)
             assert store.figures().sessions == 2
-            for key in "abcdef":
+            for key in keys:
                 assert (await store.load(key)).remembered == session("1")
                 await one_more(store, key)
                 assert (await store.load(key)).remembered == session("2")

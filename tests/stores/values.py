@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from app.core.prefix import Segment, linked
 from app.core.remembered import Remembered
+from app.stores.forms import LEAST, MOST_NUMBER
 
 TEXTS = st.text(st.characters(codec=None), max_size=12)
 """Lone surrogates among them."""
@@ -19,7 +20,7 @@ PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     str: TEXTS,
     int: st.integers(),
     bool: st.booleans(),
-    float: st.floats(allow_nan=False),
+    float: st.floats(-MOST_NUMBER, MOST_NUMBER),
     bytes: st.binary(max_size=40),
 }
 ROWS = 3
@@ -58,7 +59,9 @@ MADE: dict[Any, Callable[..., st.SearchStrategy[Any]]] = {
 
 
 def _records(kind: Any) -> st.SearchStrategy[Any]:
-    return st.builds(kind, **{name: values_of(hint) for name, hint in get_type_hints(kind).items()})
+    fields = {name: values_of(hint) for name, hint in get_type_hints(kind).items()}
+    bounded = {name: st.integers(least) for name, least in LEAST.get(kind, {}).items()}
+    return st.builds(kind, **(fields | bounded))
 
 
 def _rows_of_segments() -> st.SearchStrategy[Any]:
