@@ -11,7 +11,7 @@ from typing import Any
 
 from app import __version__
 from app.attempts import SessionAttempts
-from app.callers import Keys, KeysFile, KeysFileError
+from app.callers import Key, Keys, KeysFile, KeysFileError
 from app.compacting import Compactions
 from app.context import Contexts
 from app.core.allowance import Limits
@@ -124,8 +124,8 @@ def limits_of(settings: Settings) -> Limits:
     )
 
 
-def keys_of(settings: Settings, log: Log) -> Keys:
-    """Who may call.
+def keys_of(settings: Settings, log: Log, kept: tuple[Key, ...] | None) -> Keys:
+    """Who may call. ``kept`` are the rows of the file as whoever started this process has read them; None: nobody has.
 
     Raises:
         CannotStartError: the file of keys cannot be read, and nobody has kept its keys.
@@ -136,7 +136,7 @@ def keys_of(settings: Settings, log: Log) -> Keys:
             settings.keys_file,
             lambda roots: fence_around(settings, roots),
             log.line,
-            settings.kept_keys,
+            kept,
         )
 
 

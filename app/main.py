@@ -27,7 +27,7 @@ from app.building import (
     traffic_of,
     watched,
 )
-from app.callers import ANYONE, Caller, Meters, caller_of
+from app.callers import ANYONE, Caller, Key, Meters, caller_of
 from app.compaction_routes import compaction_routes
 from app.context import Contexts
 from app.documentation import Documentation, document
@@ -91,13 +91,19 @@ class Service(FastAPI):
         await super().__call__(scope, receive, send)
 
 
-def create_app(settings: Settings | None = None) -> FastAPI:
-    """The ASGI application. Without settings: those of the environment."""
+def create_app(settings: Settings | None = None, kept: tuple[Key, ...] | None = None) -> FastAPI:
+    """The ASGI application. Without settings: those of the environment. ``kept`` is as for `keys_of`."""
     settings = settings or Settings()
-    return build_app(settings, build_contexts(settings))
+    return build_app(settings, build_contexts(settings), kept=kept)
 
 
-def build_app(settings: Settings, contexts: Contexts, watchers: Watchers | None = None) -> FastAPI:
+def build_app(
+    settings: Settings,
+    contexts: Contexts,
+    watchers: Watchers | None = None,
+    *,
+    kept: tuple[Key, ...] | None = None,
+) -> FastAPI:
     """The ASGI application over what answers requests. ``app.state.stopping`` is set once the server is to end."""
     registry = CollectorRegistry()
     warm = Warm(
@@ -125,7 +131,7 @@ def build_app(settings: Settings, contexts: Contexts, watchers: Watchers | None 
         log.flush()
 
     log = standard_error_log(settings.log_level)
-    metrics, spans, keys = Metrics(registry), spans_of(settings, log), keys_of(settings, log)
+    metrics, spans, keys = Metrics(registry), spans_of(settings, log), keys_of(settings, log, kept)
     phases, slow = Phases(registry), settings.slow_seconds
     telling = Telling(log, RequestMetrics(registry), phases, spans, slow, turned_away=metrics.answered)
     room, traffic = Room(gate_limits(settings)), traffic_of(settings, metrics)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, PrivateAttr, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -143,8 +143,6 @@ class Settings(BaseSettings):
     slow_seconds: Annotated[float, Field(gt=0, le=DAY)] = 1
     log_level: Literal["debug", "info", "warning", "error", "critical"] = "info"
 
-    _kept_keys: tuple[Any, ...] | None = PrivateAttr(default=None)
-
     @field_validator("roots", mode="before")
     @classmethod
     def _split_paths(cls, value: Any) -> Any:
@@ -253,17 +251,6 @@ class Settings(BaseSettings):
     @property
     def asks_for_keys(self) -> bool:
         return bool(self.api_keys) or self.keys_file is not None
-
-    @property
-    def kept_keys(self) -> tuple[Any, ...] | None:
-        """The rows of ``keys_file`` as whoever started this process has read them last; None: nobody has."""
-        return self._kept_keys
-
-    def keeping(self, keys: tuple[Any, ...]) -> Settings:
-        """The same, for a process that is started with these rows."""
-        kept = self.model_copy()
-        kept._kept_keys = keys  # noqa: SLF001 - its own class
-        return kept
 
     @property
     def platform(self) -> Platform:

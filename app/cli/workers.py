@@ -162,8 +162,8 @@ class Workers:
     def _start(self) -> None:
         ready, tells = self._processes.Pipe(duplex=False)
         name = str(next(self._names))
-        settings = self._settings if self._keys is None else self._settings.keeping(self._keys.keys)
-        arguments = (settings, self._listening, tells, self._crew, name)
+        kept = None if self._keys is None else self._keys.keys
+        arguments = (self._settings, kept, self._listening, tells, self._crew, name)
         process = self._processes.Process(target=work, args=arguments, daemon=True)  # type: ignore[attr-defined]
         with _no_signals():
             process.start()

@@ -18,6 +18,7 @@ from fastapi import FastAPI
 from prometheus_client.metrics_core import Metric
 
 from app.building import CannotStartError
+from app.callers import Key
 from app.cli.crew import Crew
 from app.cli.lines import Faults, record_everything
 from app.cli.server import Server
@@ -113,13 +114,20 @@ class WorkingServer(Server):
             super().handle_exit(sig, frame)
 
 
-def work(settings: Settings, listening: socket.socket, ready: Connection, crew: Crew | None, name: str) -> None:
-    """A worker's whole life; ``name`` is its own among all that the service ever had."""
+def work(
+    settings: Settings,
+    kept: tuple[Key, ...] | None,
+    listening: socket.socket,
+    ready: Connection,
+    crew: Crew | None,
+    name: str,
+) -> None:
+    """A worker's whole life. ``kept`` is as for `create_app`; ``name`` is its own among all that the service had."""
     _take_signals()
     log = standard_error_log(settings.log_level)
     with Faults(log, NOT_SERVING):
         try:
-            app = create_app(settings)
+            app = create_app(settings, kept)
         except CannotStartError as error:
             typer.echo(f"strata: {error}", err=True)
             sys.exit(NOT_SERVING)
