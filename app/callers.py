@@ -144,7 +144,8 @@ class KeysFile:
 
     def __init__(self, file: Path, kept: tuple[Key, ...] | None = None) -> None:
         self._file = file
-        self._seen = self._tried = self._stamp() if kept is None else None
+        self._seen: object = self._stamp()
+        self._tried: object = self._seen if kept is None else None
         self.keys = read_keys(_text(file)) if kept is None else kept
         self.fault: KeysFileError | None = None
 

@@ -294,12 +294,22 @@ def test_kept_keys_stay_while_the_file_cannot_be_read_and_it_is_looked_at(file: 
 def test_a_file_that_nobody_has_left_alone_yet_takes_no_kept_key_away(file: Path) -> None:
     file.write_text(row("one"))
     kept = KeysFile(file).keys
-    file.write_text("")
     scene = Scene(file, kept=kept)
+    file.write_text("")
     scene.looks(1)
     assert scene.caller("one")
     scene.looks(1)
     assert not scene.caller("one")
+
+
+def test_a_kept_key_is_gone_at_the_first_look_at_a_file_that_was_left_alone_since_the_start(file: Path) -> None:
+    file.write_text(row("one"))
+    kept = KeysFile(file).keys
+    file.write_text(row("two"))
+    scene = Scene(file, kept=kept)
+    assert scene.caller("one")
+    scene.looks(1)
+    assert (scene.caller("one"), scene.caller("two")) == (None, Caller("two", "two"))
 
 
 def test_who_is_started_with_keys_gets_hashes_only(file: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.asking import inline
-from tests.starting import served
+from tests.starting import STRATA, failed, served, strata, surroundings
 from tests.wires import connected, head
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it has no such signals")
@@ -43,6 +43,32 @@ def test_the_last_line_says_once_that_it_has_stopped(workers: str, number: signa
         log = log_of(process)
     assert [line["event"] for line in log].count("stopped") == 1
     assert (log[-1]["event"], log[-1]["level"]) == ("stopped", "info")
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_who_was_told_to_end_as_soon_as_it_said_where_it_is_says_that_it_has_stopped(workers: str, home: Path) -> None:
+    command = [*STRATA, "serve", "--port", "0", "--workers", workers]
+    with subprocess.Popen(command, bufsize=0, env=surroundings(home), cwd=home, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        first = json.loads(process.stderr.readline())
+        process.send_signal(signal.SIGTERM)
+        log = log_of(process)
+    assert (first["event"], log[-1]["event"]) == ("serving", "stopped")
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_who_could_not_start_does_not_say_that_it_has_stopped(workers: str, home: Path) -> None:
+    flags = ("--port", "0", "--workers", workers)
+    done = strata(home, "serve", *flags, STRATA_KEYS_FILE=str(home / "none.toml"))
+    failed(done, 1, "which cannot be used")
+    assert b"stopped" not in done.stderr
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_that_it_has_stopped_is_said_at_every_level_of_the_log(workers: str, home: Path) -> None:
+    with served(home, "--workers", workers, STRATA_LOG_LEVEL="critical") as (_, process):
+        process.send_signal(signal.SIGTERM)
+        assert log_of(process)[-1]["event"] == "stopped"
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import os
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 
 import typer
+from fastapi import FastAPI
 
 from app import __version__
 from app.building import CannotStartError, git_program
@@ -85,7 +87,19 @@ def _invitation(settings: Settings, address: str) -> str:
 
 
 class LoneServer(Server):
-    """The only one of its service, which says when that has ended."""
+    """The only one of its service, which says when that serves, and when it has ended.
+
+    Signals are its own before it says the first, so that it says the second whenever it is told to end.
+    """
+
+    def __init__(self, app: FastAPI, drain_seconds: float, announce: Callable[[], None]) -> None:
+        super().__init__(app, drain_seconds)
+        self._announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        if self.started:
+            self._announce()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await super().shutdown(sockets=sockets)
@@ -97,8 +111,8 @@ def serve_here(settings: Settings, listening: socket.socket) -> None:
         app = create_app(settings)
     except CannotStartError as error:
         raise failed(str(error), NOT_SERVING) from error
-    announce(settings, listening.getsockname()[1])
-    server = LoneServer(app, settings.drain_seconds)
+    port = listening.getsockname()[1]
+    server = LoneServer(app, settings.drain_seconds, lambda: announce(settings, port))
     record_everything(standard_error_log(settings.log_level))
     gc.freeze()  # what was built until now stays, and need not be looked through again
     with suppress(KeyboardInterrupt):  # the server has ended by then

@@ -167,8 +167,8 @@ class Workers:
         process = self._processes.Process(target=work, args=arguments, daemon=True)  # type: ignore[attr-defined]
         with _no_signals():
             process.start()
+            self._workers.append(Worker(name, process, ready))  # a hangup means this one too
         tells.close()
-        self._workers.append(Worker(name, process, ready))
 
     def _news(self) -> list[Worker]:
         """Takes note of who serves now. Returns who has ended, and is no worker any more."""
