@@ -11,7 +11,7 @@ from typing import Any
 
 from app import __version__
 from app.attempts import SessionAttempts
-from app.callers import Key, Keys, KeysFile, KeysFileError
+from app.callers import Keys
 from app.compacting import Compactions
 from app.context import Contexts
 from app.core.allowance import Limits
@@ -26,6 +26,7 @@ from app.figures import KeyFigures, WorkFigures
 from app.gate import GateLimits, Room
 from app.gather import Known
 from app.hub import Hub, Rhythm, Seats
+from app.keys_file import Key, KeysFile, KeysFileError
 from app.log import Log, standard_error_log
 from app.looking import Looks
 from app.metrics import Metrics

@@ -38,7 +38,7 @@ _STREAMS = re.compile(rb"/v1/sessions/[^/]+/events")
 
 Headers = Sequence[tuple[bytes, bytes]]
 
-_WEIGHED = frozenset({b"x-api-key", b"authorization", b"content-length"}) | WEIGHED_OF_PAGES
+_WEIGHED = frozenset({b"x-api-key", b"authorization"}) | WEIGHED_OF_PAGES
 
 
 class Admission:
@@ -68,7 +68,12 @@ class Admission:
         return ring
 
     def verdict(self, method: str, path: str, given: Headers, client: str | None) -> Caller | Problem:
-        """The caller, or why the request does not go on.
+        """The caller, or why the request does not go on. ``client`` as for `caller`."""
+        caller = self.caller(method, path, given, client)
+        return caller if isinstance(caller, Problem) else self.weighed(caller, given) or caller
+
+    def caller(self, method: str, path: str, given: Headers, client: str | None) -> Caller | Problem:
+        """Who calls, or why nobody may.
 
         ``client`` is an address; None: a Unix socket or a caller in the process.
         """
@@ -84,9 +89,13 @@ class Admission:
         caller = ANYONE if is_open or not ring.asks else ring.caller(_key_in(weighed))
         if caller is None:
             return KeyMissing("Send a key of this service as x-api-key or as Authorization: Bearer.")
-        length = weighed.get(b"content-length", b"0")
+        return caller
+
+    def weighed(self, caller: Caller, headers: Headers) -> Problem | None:
+        """Why a body of the length that is told is not taken."""
+        length = dict(headers).get(b"content-length", b"0")
         too_large = length.isdigit() and (len(length) > MOST_DIGITS or int(length) > self.most_bytes(caller))
-        return self.too_large(caller) if too_large else caller
+        return self.too_large(caller) if too_large else None
 
     def knows(self, caller: Caller) -> bool:
         """Whether the caller, who was admitted once, would be again."""
@@ -156,18 +165,22 @@ class Guard:
             await send({"type": "http.response.body", "body": b""})
             return
         client, path = scope.get("client"), scope["path"]
-        verdict = self.admission.verdict(scope["method"], path, scope["headers"], client[0] if client else None)
-        if isinstance(verdict, Problem):
-            await self._refuse(verdict, scope, send)
+        caller = self.admission.caller(scope["method"], path, scope["headers"], client[0] if client else None)
+        if isinstance(caller, Problem):
+            await self._refuse(caller, scope, send)
             return
-        wait = 0.0 if path in OPEN_PATHS else self.admission.wait(verdict)
-        if wait:
-            most = f"{verdict.rate.per_minute:,} times a minute (requests_per_minute)" if verdict.rate else "no more"
-            told = f"This key may ask {most}"
-            await self._refuse(RateLimited(f"{told}: ask again after Retry-After.", seconds=wait), scope, send)
-            return
-        scope.setdefault("state", {})[CALLER] = verdict
-        await self._admitted(verdict, scope, receive, send)
+        scope.setdefault("state", {})[CALLER] = caller
+        if problem := self.admission.weighed(caller, scope["headers"]) or self._too_often(caller, path):
+            await self._refuse(problem, scope, send)
+        else:
+            await self._admitted(caller, scope, receive, send)
+
+    def _too_often(self, caller: Caller, path: str) -> Problem | None:
+        wait = 0.0 if path in OPEN_PATHS else self.admission.wait(caller)
+        if not wait:
+            return None
+        most = f"{caller.rate.per_minute:,} times a minute (requests_per_minute)" if caller.rate else "no more"
+        return RateLimited(f"This key may ask {most}: ask again after Retry-After.", seconds=wait)
 
     async def _admitted(self, caller: Caller, scope: Scope, receive: Receive, send: Send) -> None:
         started = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -27,13 +28,14 @@ from app.building import (
     traffic_of,
     watched,
 )
-from app.callers import ANYONE, Caller, Key, Meters, caller_of
+from app.callers import ANYONE, Caller, Meters, caller_of
 from app.compaction_routes import compaction_routes
 from app.context import Contexts
 from app.documentation import Documentation, document
 from app.event_routes import event_routes
 from app.gate import Gate, Room
 from app.guard import Admission, Guard
+from app.keys_file import Key
 from app.log import standard_error_log
 from app.metrics import Metrics
 from app.origins import Origins
@@ -56,8 +58,13 @@ DESCRIPTION = (
 
 def server_facts(settings: Settings, caller: Caller = ANYONE) -> Server:
     """What this server adds to requests of ``caller``."""
+    return Server(settings.platform, _home(settings, caller), today(), caller.space, caller.fence, limits_of(settings))
+
+
+def _home(settings: Settings, caller: Caller) -> str | None:
+    """The service's home, for whoever may read it: others have none there, and are not told of this one."""
     home = str(settings.home) if settings.home else None
-    return Server(settings.platform, home, today(), caller.space, caller.fence, limits_of(settings))
+    return home if home is None or caller.fence is None or caller.fence.holds(os.path.realpath(home)) else None
 
 
 def today() -> str:

@@ -14,6 +14,9 @@ LOOKS = 4
 LONGEST_PAUSE = 1.0
 """Seconds between two looks, at most."""
 
+LINGER_SECONDS = 2.0
+"""For how long who was refused may go on sending, unheard."""
+
 MOST_BODIES_BYTES = 256 * 1024 * 1024
 """Of an application that says nothing of it."""
 
@@ -98,13 +101,31 @@ class Traffic:
 
 
 class Counted:
-    """A transport that knows how many bytes it was given."""
+    """A transport that knows how many bytes it was given.
 
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._write = transport.write
+    Where ``sends`` says that the caller may still be sending, it is heard for `LINGER_SECONDS` after the last word:
+    else the system would reset the connection, and what was said with it.
+    """
+
+    def __init__(self, transport: asyncio.Transport, sends: Callable[[], bool]) -> None:
+        self._transport, self._sends = transport, sends
         self.written = 0
-        self.is_closing, self.close, self.abort = transport.is_closing, transport.close, transport.abort
+        self._lingers = False
+        self.abort = transport.abort
 
     def write(self, data: bytes) -> None:
-        self.written += len(data)
-        self._write(data)
+        if not self._lingers:
+            self.written += len(data)
+            self._transport.write(data)
+
+    def is_closing(self) -> bool:
+        return self._lingers or self._transport.is_closing()
+
+    def close(self) -> None:
+        if self.is_closing() or not self._sends():
+            self._transport.close()
+            return
+        self._lingers = True
+        self._transport.write_eof()
+        self._transport.resume_reading()
+        asyncio.get_running_loop().call_later(LINGER_SECONDS, self._transport.close)

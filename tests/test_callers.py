@@ -12,18 +12,9 @@ from typing import Any
 
 import pytest
 
-from app.callers import (
-    ANYONE,
-    LONGEST_FILE,
-    Caller,
-    Key,
-    Keys,
-    KeysFile,
-    KeysFileError,
-    Meters,
-    read_keys,
-)
+from app.callers import ANYONE, Caller, Keys, Meters
 from app.core.pace import Rate
+from app.keys_file import LONGEST_FILE, Key, KeysFile, KeysFileError, read_keys
 from app.settings import Settings
 from app.workspaces.fence import Fence
 
@@ -158,6 +149,19 @@ def test_a_file_without_keys_lets_nobody_in(file: Path) -> None:
     assert scene.keys.ring.asks
     assert scene.caller("") is None
     assert [event for _, event, _ in scene.told] == ["no_keys"]
+    file.write_text(row("one"))
+    scene.looks()
+    file.write_text("")
+    scene.looks()
+    assert [event for _, event, _ in scene.told[1:]] == ["keys_read", "keys_read", "no_keys"]
+
+
+def test_a_root_that_is_no_folder_is_told_by_its_number(file: Path, tmp_path: Path) -> None:
+    file.write_text(row("one", roots=f'["{tmp_path}", "{tmp_path}/gone"]'))
+    scene = Scene(file)
+    ((level, event, values),) = scene.told
+    assert (level, event, values["key"], values["number"]) == ("warning", "key_root_missing", "one", 2)
+    assert str(tmp_path) not in str(values)
 
 
 def test_keys_of_the_settings_are_tenants_of_their_own() -> None:

@@ -387,7 +387,7 @@ def test_a_key_that_is_made_opens_with_the_row_that_is_told(home: Path, tmp_path
     key, told = made.stdout.decode().strip(), made.stderr.decode()
     assert key not in told
     file = tmp_path / "keys.toml"
-    file.write_text(told[told.index("[[keys]]") :])
+    file.write_text(told)
     with served(home, STRATA_KEYS_FILE=str(file)) as (address, _):
         assert httpx.get(f"{address}/v1/models", trust_env=False).status_code == 401
         assert httpx.get(f"{address}/v1/models", headers={"x-api-key": key}, trust_env=False).status_code == 200

@@ -199,6 +199,18 @@ def test_no_name_of_a_session_makes_its_events_anything_else(name: str, file: Pa
         assert a.get(path).json()["id"] == name
 
 
+def test_a_key_that_may_not_read_the_services_home_is_not_told_of_it(file: Path, tmp_path: Path) -> None:
+    home = folder(tmp_path / "home" / "served", "HOME")
+    one, two = folder(tmp_path / "one", "ONE"), folder(home / "p", "TWO")
+    rows = row("a", roots=[str(one)]), row("b", roots=[str(home)])
+    with keyed(file, *rows, home=home) as address, calling(address, "a") as a, calling(address, "b") as b:
+        assert str(home) not in a.post("/v1/context", json=local(one)).text
+        assert str(home / ".claude") in b.post("/v1/context", json=local(two)).text
+        asked = local(one)
+        asked["workspace"]["home"] = str(one)
+        assert str(one / ".claude") in a.post("/v1/context", json=asked).text
+
+
 # How much
 
 

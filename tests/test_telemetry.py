@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import time
@@ -67,6 +68,24 @@ def test_a_line_says_whose_key_it_was(capsys: pytest.CaptureFixture[str]) -> Non
     assert len({line["key"] for line in lines}) == 1
     assert re.fullmatch(r"key-[0-9a-f]{16}", lines[0]["key"])
     assert "a-secret" not in json.dumps(lines)
+
+
+@pytest.mark.parametrize("route", ["/v1/context", "/v1/models"])
+def test_a_line_says_whose_key_it_was_that_may_not_ask_so_often_or_so_much(
+    route: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, digest = tmp_path / "keys.toml", hashlib.sha256(b"k").hexdigest()
+    file.write_text(f'[[keys]]\nname = "ci"\nsha256 = "{digest}"\nrequests_per_minute = 1\nmax_body_bytes = 10\n')
+    with (
+        serve(create_app(Settings(roots=(), keys_file=file))) as address,
+        httpx.Client(base_url=address, trust_env=False, headers={"x-api-key": "k"}) as client,
+    ):
+        client.post(route, json={"model": "far too long"})
+        for _ in range(2):
+            client.post(route, json={})
+    lines = logged(capsys)
+    assert [line.get("problem") for line in lines[::2]] == ["too-large", "rate-limited"]
+    assert {line["key"] for line in lines} == {"ci"}
 
 
 def test_a_level_above_information_logs_no_requests(capsys: pytest.CaptureFixture[str]) -> None:

@@ -142,6 +142,7 @@ def test_a_hangup_replaces_every_worker_while_the_service_answers(home: Path) ->
         _, told = process.communicate(timeout=60)
     assert process.returncode == 0
     assert b"another one starts" not in told
+    assert told.count(b'"renewing"') == 1
 
 
 def test_a_request_that_is_under_way_is_answered_before_the_end(home: Path) -> None:

@@ -16,7 +16,6 @@ import typer
 import yaml
 
 from app import __version__
-from app.callers import NAME
 from app.cli.asking import (
     DEFAULT_MODEL,
     INVALID,
@@ -38,6 +37,7 @@ from app.cli.linting import is_to_mend, linted_lines, linted_rows
 from app.cli.serving import listen, serve_here, serve_in_workers
 from app.cli.telling import STYLES, Line, explained, printable
 from app.core.keys import digest_in, hashed
+from app.keys_file import NAME
 from app.main import create_app
 from app.settings import CONFIG, Settings
 from app.wire.answers import to_bytes
@@ -191,9 +191,9 @@ def key(
     if re.fullmatch(NAME, name) is None:
         raise failed("a name has small letters, digits, '.', '_' and '-', and begins with a letter or digit", INVALID)
     made = f"strata-{secrets.token_urlsafe(KEY_BYTES)}"
-    typer.echo("The key, for its caller; it is kept nowhere:", err=True)
+    typer.echo("# The key, for its caller; it is kept nowhere:", err=True)
     typer.echo(made)
-    typer.echo("The row for the file of keys:", err=True)
+    typer.echo("# The row for the file of keys:", err=True)
     typer.echo(f'\n[[keys]]\nname = "{name}"\nsha256 = "{digest_in(hashed(made)).hex()}"', err=True)
 
 

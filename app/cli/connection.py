@@ -55,7 +55,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._wire, self._counted = transport, Counted(transport)
+        self._wire, self._counted = transport, Counted(transport, lambda: self._coming or self._deaf)
         self.transport = cast("asyncio.Transport", self._counted)
         self._traffic.connections += 1
         self._looking = self.loop.call_later(self._pause, self._look)

@@ -22,7 +22,15 @@ from app.request_metrics import Histogram, Row
 LASTING = frozenset({"counter", "histogram", "summary"})
 """Kinds of figures that outlive the worker they were counted by."""
 
-LEAST = frozenset({"strata_store_reachable", "strata_git_confined", "process_start_time_seconds", "process_max_fds"})
+LEAST = frozenset(
+    {
+        "strata_store_reachable",
+        "strata_git_confined",
+        "strata_keys",
+        "process_start_time_seconds",
+        "process_max_fds",
+    }
+)
 """Gauges of which the least counts; of the others it is the sum."""
 
 MOST_ATTEMPTS = 50

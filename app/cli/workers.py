@@ -79,6 +79,7 @@ class Workers:
         self._said = speech()
         self._workers: list[Worker] = []
         self._outdated: list[Worker] = []
+        self._renews = False
         self._ending = False
         self._forced = False
         self._pause = 0.0
@@ -127,6 +128,10 @@ class Workers:
                 self._said.say("warning", "worker_lost", told, {"worker": lost.process.pid})
         self._bury()
         self._look_at_keys()
+        if self._renews:
+            self._renews, self._outdated = False, list(self._workers)
+            told = "strata: each worker is replaced by a new one, one after another"
+            self._said.say("info", "renewing", told, {"workers": len(self._outdated)})
         if self._outdated and self._are_all_serving():
             self._let_go(self._outdated.pop())
 
@@ -167,7 +172,7 @@ class Workers:
         process = self._processes.Process(target=work, args=arguments, daemon=True)  # type: ignore[attr-defined]
         with _no_signals():
             process.start()
-            self._workers.append(Worker(name, process, ready))  # a hangup means this one too
+            self._workers.append(Worker(name, process, ready))
         tells.close()
 
     def _news(self) -> list[Worker]:
@@ -206,7 +211,7 @@ class Workers:
 
     def _hear(self, number: int, _: FrameType | None) -> None:
         if signal.Signals(number).name == "SIGHUP":
-            self._outdated = list(self._workers)
+            self._renews = True
             return
         self._forced = self._ending and number == signal.SIGINT
         self._ending = True

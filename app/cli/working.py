@@ -18,11 +18,11 @@ from fastapi import FastAPI
 from prometheus_client.metrics_core import Metric
 
 from app.building import CannotStartError
-from app.callers import Key
 from app.cli.crew import Crew
 from app.cli.lines import Faults, record_everything
 from app.cli.server import Server
 from app.figures import complete
+from app.keys_file import Key
 from app.log import standard_error_log
 from app.main import create_app
 from app.metrics import Metrics

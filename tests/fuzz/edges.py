@@ -16,13 +16,14 @@ from unittest.mock import patch
 import zstandard
 from pydantic import ValidationError
 
-from app.callers import Caller, Keys, KeysFileError, Meters, read_keys
+from app.callers import Caller, Keys, Meters
 from app.core.remembered import Remembered
 from app.core.tenants import name_in, name_shown
 from app.encoding import CODINGS, coding_for, refuses_identity, tag_among, tag_in, tags_given
 from app.errors import HostRefused, OriginRefused, Problem
 from app.events import Event, Log
 from app.guard import Admission
+from app.keys_file import KeysFileError, read_keys
 from app.origins import Origins, written
 from app.settings import ConfigFileError, Settings
 from app.stores.forms import UnreadableError
