@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import hmac
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,11 @@ class Caller:
     at_once: int | None = None
     streams: int | None = None
     max_body_bytes: int | None = None
+
+    @property
+    def tenant(self) -> str:
+        """Whose key it is, whatever its roots; empty where callers are not told apart."""
+        return self.space.partition("/")[0]
 
 
 ANYONE = Caller()
@@ -97,10 +103,11 @@ class Keys:
         return self._ring
 
     async def watch(self) -> None:
-        """Looks at the file every `LOOK_SECONDS`, on a thread, without end."""
-        while self._file is not None:
-            await asyncio.sleep(LOOK_SECONDS)
-            await asyncio.to_thread(self.look)
+        """Looks at the file every `LOOK_SECONDS`, on a thread of its own, without end."""
+        with ThreadPoolExecutor(1, "strata-keys") as own:
+            while self._file is not None:
+                await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.get_running_loop().run_in_executor(own, self.look)
 
     def look(self) -> None:
         """As `KeysFile.look`; what is new is told."""

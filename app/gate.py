@@ -7,14 +7,17 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.callers import caller_of
 from app.errors import Overloaded, Problem, TookTooLong
 from app.figures import Shed
 from app.guard import OPEN_PATHS, is_stream
 from app.phases import phase
+from app.places import Places
 from app.refusing import refuse
 from app.traffic import Place
 from app.wire.parsing import MOST_VALUES, refuse_many_values
@@ -49,45 +52,6 @@ class GateLimits:
     max_values: int = MOST_VALUES
 
 
-class Places:
-    """So many may be taken at once; who waits for one has it in turn."""
-
-    def __init__(self, most: int) -> None:
-        self.taken = 0
-        self._most = most
-        self._waiting: deque[asyncio.Future[None]] = deque()
-
-    @property
-    def waiting(self) -> int:
-        return len(self._waiting)
-
-    def take(self) -> bool:
-        """False: all are taken."""
-        if self.taken >= self._most:
-            return False
-        self.taken += 1
-        return True
-
-    def turn(self) -> asyncio.Future[None]:
-        """Done once the place of somebody else has come to the one who waits; to be `left` before that."""
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
-        return turn
-
-    def leave(self, turn: asyncio.Future[None]) -> None:
-        """Gives up the turn, or the place where it has come already."""
-        if turn.done():
-            self.give_back()
-        else:
-            self._waiting.remove(turn)
-
-    def give_back(self) -> None:
-        if self._waiting:
-            self._waiting.popleft().set_result(None)
-        else:
-            self.taken -= 1
-
-
 class Room:
     """The places there are, for as long as the process lives."""
 
@@ -117,18 +81,21 @@ class Gate:
                 await self._works(early, scope, send)
 
     async def _asks_upstream(self, early: Early, scope: Scope, send: Send) -> None:
-        path = scope["path"]
-        if self._room.upstream[path].take():
-            place = Place(self._room.upstream[path].give_back)
+        path, tenant = scope["path"], caller_of(scope).tenant
+        places = self._room.upstream[path]
+        if places.take(tenant):
+            place = Place(partial(places.give_back, tenant))
             await self._answer(place, self._room.seconds[path], scope, early.receive, send)
         else:
             told = "Too many requests that may ask upstream are under way (STRATA_MAX_UPSTREAM_REQUESTS)"
             await self._shed("upstream", told, scope, send)
 
     async def _works(self, early: Early, scope: Scope, send: Send) -> None:
-        places, limits = self._room.working, self._room.limits
-        if places.take() or (places.waiting < limits.max_queue and await self._waited(places, early)):
-            await self._answer(Place(places.give_back), limits.answer_seconds, scope, early.receive, send)
+        places, limits, tenant = self._room.working, self._room.limits, caller_of(scope).tenant
+        waits = places.may_wait(tenant, limits.max_queue)
+        if places.take(tenant) or (waits and await self._waited(places, tenant, early)):
+            place = Place(partial(places.give_back, tenant))
+            await self._answer(place, limits.answer_seconds, scope, early.receive, send)
         elif early.is_gone:
             await self._shed("queue_left", "The caller went away before its turn", scope, send)
         elif early.has_waited:
@@ -137,22 +104,22 @@ class Gate:
         else:
             await self._shed("queue_full", "Too many requests wait for their turn (STRATA_MAX_QUEUE)", scope, send)
 
-    async def _waited(self, places: Places, early: Early) -> bool:
+    async def _waited(self, places: Places, tenant: str, early: Early) -> bool:
         """Whether a place has come, in time and before the caller went away."""
-        turn = places.turn()
+        turn = places.turn(tenant)
         leaving = asyncio.create_task(early.gone())
         try:
             with phase("wait"):
                 seconds = self._room.limits.queue_seconds
                 await asyncio.wait({turn, leaving}, timeout=seconds, return_when="FIRST_COMPLETED")
         except asyncio.CancelledError:
-            places.leave(turn)
+            places.leave(tenant, turn)
             raise
         finally:
             leaving.cancel()
             await asyncio.gather(leaving, return_exceptions=True)
         if not turn.done():
-            places.leave(turn)
+            places.leave(tenant, turn)
         return turn.done()
 
     async def _answer(self, place: Place, seconds: float, scope: Scope, receive: Receive, send: Send) -> None:

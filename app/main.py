@@ -6,6 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request
@@ -49,6 +50,9 @@ from app.warm import Warm
 from app.warm_layer import WarmLayer
 from app.watching import Watchers
 from app.wire.requests import Server
+
+SPARE_THREADS = 32
+"""Beside one for each request that is worked on: whoever has a place is not kept waiting for a thread."""
 
 DESCRIPTION = (
     "A workspace goes in; system blocks with cache scopes, the CLAUDE.md message, and token and compaction state come "
@@ -124,6 +128,8 @@ def build_app(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        threads = ThreadPoolExecutor(settings.max_requests + SPARE_THREADS, "strata")
+        asyncio.get_running_loop().set_default_executor(threads)
         beside = [
             asyncio.create_task(task)
             for task in (hub.close_when(app.state.stopping), metrics.watch_loop(), keys.watch())

@@ -12,12 +12,10 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from starlette.types import Message, Receive, Scope, Send
 
 from app.figures import SHEDS
-from app.gate import FREE_PATHS, Gate, GateLimits, Places, Room
+from app.gate import FREE_PATHS, Gate, GateLimits, Room
 from app.main import create_app
 from app.settings import Settings
 from tests.asking import inline
@@ -260,29 +258,6 @@ def test_work_that_fails_gives_its_place_back() -> None:
                 await Asking().start(one.gate)
 
     gated(test, work=fails)
-
-
-@given(st.lists(st.sampled_from(["take", "turn", "leave", "give"]), max_size=60), st.integers(1, 4))
-def test_no_more_places_are_held_than_there_are_and_none_is_lost(steps: list[str], most: int) -> None:
-    async def run() -> None:
-        places, held, waiting = Places(most), 0, []
-        for step in steps:
-            if step == "take" and places.take():
-                held += 1
-            elif step == "turn" and places.taken == most:
-                waiting.append(places.turn())
-            elif step == "leave" and waiting:
-                places.leave(waiting.pop(0))
-            elif step == "give" and held:
-                held -= 1
-                places.give_back()
-            held += sum(turn.done() for turn in waiting)
-            waiting = [turn for turn in waiting if not turn.done()]
-            assert places.taken == held <= most
-            assert places.waiting == len(waiting)
-            assert not waiting or held == most
-
-    asyncio.run(run())
 
 
 # What passes

@@ -68,10 +68,13 @@ def attach(
     loading.rows.extend(rows)
     agents = yield from agents_files(plan)
     files: list[MemoryFile] = []
+    brought: set[str] = set()
     for touch in fitting:
         path = plan.paths.join(plan.client.cwd, touch.path)
         touched = Touched(touch.path, (yield from look(path)).real)
-        files.extend((yield from _brought(loading, touched, agents=agents)))
+        if touched.real not in brought:
+            brought.add(touched.real)
+            files.extend((yield from _brought(loading, touched, agents=agents)))
     return Attached(tuple(files), distinct(loading.rows))
 
 

@@ -70,7 +70,7 @@ def parted(elements: Sequence[Element]) -> tuple[Element, ...]:
 
 def _header_and_rest(element: Element) -> tuple[Element, Element] | None:
     """None: it does not begin with a header, or is nothing else."""
-    header, _, rest = (element.text or "").partition("\n")
+    header, _, rest = (element.text or "").lstrip().partition("\n")
     if not header.startswith(HEADER_START) or said(rest) is None:
         return None
     name = ATTRIBUTION_REST_NAME if element.name == ATTRIBUTION_HEADER_NAME else element.name

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from app.core.frontmatter import Frontmatter
-from app.core.lenient_yaml import LONGEST, MOST_ENTRIES, Unread
+from app.core.lenient_yaml import LONGEST, MOST_ENTRIES, MOST_LINES, Unread
 from app.core.rules import short
 
 MOST_TOLD = 3
@@ -21,8 +21,8 @@ MEANT = frozenset(
 _NO_LETTER = re.compile(r"[^a-z]")
 
 _TOO_LONG = (
-    f"The frontmatter is too long to be read and was ignored: it may have {LONGEST:,} characters, and {MOST_ENTRIES} "
-    "keys where a line is not valid YAML."
+    f"The frontmatter is too long to be read and was ignored: it may have {LONGEST:,} characters, and {MOST_LINES:,} "
+    f"lines with {MOST_ENTRIES} keys where a line is not valid YAML."
 )
 _NO_KEYS = "What stands between the first two lines of --- holds no keys and was left out: is it text?"
 _LISTED = "so that paths has no effect: write each pattern in quotes, on a line after a dash, all with the same indent."

@@ -12,8 +12,8 @@ import yaml
 LONGEST = 64 * 1024
 """Text beyond this many characters is not parsed: YAML's cost is not linear."""
 
-MOST_ENTRIES = 500
-"""Keys that are read one by one when it cannot be read as a whole."""
+MOST_LINES, MOST_ENTRIES = 4_000, 500
+"""Lines that are mended, and keys that are read one by one, when it cannot be read as a whole."""
 
 FIRST_LINE = 2
 """The line of the file on which what is between the fences begins."""
@@ -84,7 +84,8 @@ def parsed_by_key(lines: list[str]) -> tuple[Mapping[str, Any], tuple[Unread, ..
     """What can be read of a mapping key by key, and the places that cannot; nothing of one that is too long."""
     values: dict[str, Any] = {}
     unread: list[Unread] = []
-    entries = list(_entries(lines)) if sum(map(len, lines)) <= LONGEST else []
+    fits = len(lines) <= MOST_LINES and sum(map(len, lines)) <= LONGEST
+    entries = list(_entries(lines)) if fits else []
     for key, first, entry in entries if len(entries) <= MOST_ENTRIES else ():
         text = "".join(f"{line}\n" for line in entry)
         found = _read(text)
@@ -101,16 +102,16 @@ def _entries(lines: list[str]) -> Iterator[tuple[str | None, int, list[str]]]:
 
     A line that is no part of a key's value stands alone, without a key.
     """
-    key, first, entry = None, 0, list[str]()
+    key, first, entry, opened = None, 0, list[str](), False
     for at, written in enumerate(lines):
         line = written.rstrip(" \t\r\n")
         name = _key(line)
-        if name is None and (_goes_on(key, entry, line) if entry else not line):
+        if name is None and (_goes_on(key, entry[-1], line, opened=opened) if entry else not line):
             entry += [line] if entry else []
             continue
         if entry:
             yield key, first, entry
-        key, first, entry = name, at, [line]
+        key, first, entry, opened = name, at, [line], _opens(line)
     yield key, first, entry
 
 
@@ -124,12 +125,19 @@ def _key(line: str) -> str | None:
     return found["key"].rstrip().strip("\"'") if found and not found["lead"] else None
 
 
-def _goes_on(key: str | None, entry: list[str], line: str) -> bool:
-    """Whether ``line``, which has no key, belongs to the value that ``entry`` began."""
+def _opens(line: str) -> bool:
+    """Whether a list or a mapping begins in ``line`` and does not end there."""
+    return sum(map(line.count, "[{")) > sum(map(line.count, "]}"))
+
+
+def _goes_on(key: str | None, last: str, line: str, *, opened: bool) -> bool:
+    """Whether ``line``, which has no key, belongs to the value that goes as far as ``last``.
+
+    ``opened``: a list or a mapping began where the key stands.
+    """
     if not line or line[0] in " \t#":
         return True
-    opened = sum(map(entry[0].count, "[{")) > sum(map(entry[0].count, "]}")) and entry[-1][:1] not in {"]", "}"}
-    return key is not None and (opened or line.startswith("- ") or line == "-")
+    return key is not None and ((opened and last[:1] not in {"]", "}"}) or line.startswith("- ") or line == "-")
 
 
 def _fault_line(text: str) -> int:
@@ -145,7 +153,10 @@ def _fault_line(text: str) -> int:
 
 def _read(text: str) -> tuple[Any] | None:
     """The document as it is, else with the lines mended that YAML cannot read, else with all that look odd."""
-    return _load(text) or _load(_repaired(text, eager=False)) or _load(_repaired(text, eager=True))
+    found = _load(text)
+    if found or text.count("\n") > MOST_LINES:
+        return found
+    return _load(_repaired(text, eager=False)) or _load(_repaired(text, eager=True))
 
 
 def _load(text: str) -> tuple[Any] | None:

@@ -316,3 +316,13 @@ def test_while_a_long_path_is_compared_with_many_patterns_the_clock_is_looked_at
     tree = project({".claude/rules/r.md": rule('"{1..1000}x"')})
     asked = list(questions(attach(tree.plan(), tree.load(), (), [Touch(name)]), tree.answers()))
     assert asked.count(Look(f"{PROJECT}/{name}")) > 1_000 * len(name) // PAUSE - 10
+
+
+def test_a_file_that_is_named_often_is_looked_for_once():
+    tree = project({"CLAUDE.md": "C"})
+    name = "a/" * 60 + "b"
+    once, often = (
+        len(list(questions(attach(tree.plan(), tree.load(), (), [Touch(name)] * times), tree.answers())))
+        for times in (1, 50)
+    )
+    assert often < once + 2 * 50

@@ -1,7 +1,7 @@
 import pytest
 
 from app.core.document import DocumentReader
-from app.core.lenient_yaml import LONGEST
+from app.core.lenient_yaml import LONGEST, MOST_LINES
 from app.core.markdown import MarkdownReader
 
 READER = DocumentReader(MarkdownReader())
@@ -113,11 +113,12 @@ def test_a_line_that_cannot_be_read_is_told_with_a_short_key():
     assert len(told) < 250
 
 
-def test_frontmatter_too_long_to_be_read_is_told_as_such():
-    (told,) = rule_advice("a: " + "x" * LONGEST)
+@pytest.mark.parametrize("block", ["a: " + "x" * LONGEST, "b: '\n" + "x\n" * MOST_LINES])
+def test_frontmatter_too_long_to_be_read_is_told_as_such(block: str) -> None:
+    (told,) = rule_advice(block)
     assert told == (
-        "The frontmatter is too long to be read and was ignored: it may have 65,536 characters, and 500 keys where a "
-        "line is not valid YAML."
+        "The frontmatter is too long to be read and was ignored: it may have 65,536 characters, and 4,000 lines with "
+        "500 keys where a line is not valid YAML."
     )
 
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.lenient_yaml import LONGEST, parse_yaml, split_commas
+from app.core.lenient_yaml import LONGEST, MOST_LINES, parse_yaml, parsed_by_key, split_commas
 
 
 @pytest.mark.parametrize(
@@ -73,3 +73,16 @@ def test_a_line_with_any_key_that_yaml_cannot_read_spoils_no_other(odd: str, fir
 
 def test_empty_items_of_a_list_that_yaml_refuses_are_left_out() -> None:
     assert parse_yaml("paths: [src/**, , lib/**]") == {"paths": ["src/**", "lib/**"]}
+
+
+def test_many_lines_that_yaml_reads_are_no_reason_to_refuse() -> None:
+    found = parse_yaml("paths:\n" + "- a\n" * (MOST_LINES + 1))
+    assert found is not None
+    assert len(found["paths"]) == MOST_LINES + 1
+
+
+@pytest.mark.parametrize("begins", ["a: " + "[" * 32_000, "a: [" + "{" * 3_000, "a: '", "a: b"])
+def test_of_more_lines_than_are_mended_nothing_is_read(begins: str) -> None:
+    lines = [f"{begins}\n", *["x\n"] * MOST_LINES]
+    assert parse_yaml("".join(lines)) is None
+    assert parsed_by_key(lines) == ({}, ())
