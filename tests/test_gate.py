@@ -14,6 +14,7 @@ import httpx
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
+from app.callers import ANYONE, CALLER, Caller
 from app.figures import SHEDS
 from app.gate import FREE_PATHS, Gate, GateLimits, Room
 from app.main import create_app
@@ -72,6 +73,7 @@ class Asking:
     answer: list[Message] = field(default_factory=list)
     coming: asyncio.Queue[Message] = field(default_factory=asyncio.Queue)
     taken: int = 0
+    caller: Caller = ANYONE
 
     async def receive(self) -> Message:
         message = await self.coming.get()
@@ -84,7 +86,7 @@ class Asking:
     def start(self, gate: Gate) -> asyncio.Task[None]:
         for message in self.sent:
             self.coming.put_nowait(message)
-        state = {"request_id": self.name}
+        state = {"request_id": self.name, CALLER: self.caller}
         scope = {"type": "http", "path": self.path, "method": self.method, "headers": [], "state": state}
         return asyncio.create_task(gate({**scope, "query_string": self.name.encode()}, self.receive, self.send))
 
@@ -246,6 +248,22 @@ def test_a_turn_that_comes_as_it_is_cancelled_is_the_next_ones() -> None:
         assert [each.status for each in (asked[0], asked[2])] == [200, 200]
 
     gated(test, max_queue=2)
+
+
+@pytest.mark.parametrize("path", ["/v1/context", "/v1/tokens", "/v1/compactions"])
+def test_a_tenant_with_very_much_under_way_leaves_places_to_others(path: str) -> None:
+    async def test(one: Gated) -> None:
+        greedy, modest = Caller(space="anna/1"), Caller(space="boris/2")
+        flood = [Asking(path, name=f"{number}", caller=greedy).start(one.gate) for number in range(20)]
+        await settled()
+        assert one.work.begun == ["0", "1", "2", "3"]
+        own = Asking(path, name="own", caller=modest).start(one.gate)
+        await settled()
+        assert one.work.begun[4:] == ["own"]
+        one.work.go.set()
+        await asyncio.gather(*flood, own)
+
+    gated(test, max_requests=8, max_upstream_requests=8, max_queue=100)
 
 
 def test_work_that_fails_gives_its_place_back() -> None:

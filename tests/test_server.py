@@ -73,6 +73,17 @@ def test_a_request_that_has_half_come_is_answered_before_the_end() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it has no such limit")
+def test_whoever_has_a_place_has_a_thread() -> None:
+    app = create_app(Settings(roots=(), max_requests=40))
+    all_are_there = threading.Barrier(40)
+
+    async def run() -> None:
+        async with app.router.lifespan_context(app):
+            await asyncio.gather(*(asyncio.to_thread(all_are_there.wait, 60) for _ in range(40)))
+
+    asyncio.run(run())
+
+
 def test_a_server_may_open_as_many_files_as_it_may_have_connections() -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     if before[1] < 1000 and before[1] != resource.RLIM_INFINITY:

@@ -16,6 +16,9 @@ from app.traffic import Patience, Traffic
 if sys.platform != "win32":
     import resource
 
+SWITCH_SECONDS = 0.001
+"""How long a thread computes before another one has its turn: the event loop waits for as many as compute."""
+
 GIVING_BACK_SECONDS = 2
 """How long what is cut then may take to give back what it holds."""
 
@@ -35,6 +38,10 @@ class Server(uvicorn.Server):
         traffic: Traffic | None = getattr(app.state, "traffic", None)
         make_room_for(2 * (traffic.patience if traffic else Patience()).max_connections + FILES_BESIDE)
         self._stopping: asyncio.Event = app.state.stopping
+
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        sys.setswitchinterval(SWITCH_SECONDS)
+        super().run(sockets=sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._stopping.set()
