@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -48,3 +49,11 @@ def upstream(running_upstream: tuple[StandIn, str]) -> StandIn:
 @pytest.fixture
 def upstream_url(upstream: StandIn, running_upstream: tuple[StandIn, str]) -> str:
     return running_upstream[1]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """An empty home for a service in a process of its own."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    return folder

@@ -23,13 +23,6 @@ HALF = head("GET", "/v1/models", None) + head(length=len(BODY)) + BODY[:9]
 """A request, and half of another one that is read with it."""
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    folder = tmp_path / "home"
-    folder.mkdir()
-    return folder
-
-
 def log_of(process: subprocess.Popen[bytes]) -> list[dict[str, Any]]:
     """What was told from now on until the process has ended."""
     return [json.loads(line) for line in process.communicate(timeout=60)[1].splitlines()]

@@ -50,13 +50,6 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    folder = tmp_path / "home"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
 def redis() -> Iterator[RedisServer]:
     with redis_server() as server:
         yield server

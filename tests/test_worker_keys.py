@@ -24,13 +24,6 @@ BROKEN = "[[keys"
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    folder = tmp_path / "home"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / "keys.toml"
 

@@ -40,13 +40,6 @@ sys.exit(Workers(Settings(workers=3), listening).serve(lambda: print("serving"))
 """
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    folder = tmp_path / "home"
-    folder.mkdir()
-    return folder
-
-
 def workers_of(parent: int) -> set[int]:
     return {int(child) for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()}
 
