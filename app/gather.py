@@ -231,13 +231,9 @@ def _plan(answers: Answers, request: Request, known: Known, wanted: Wanted) -> P
     )
     named = configured.additional_directories[:MOST_DIRECTORIES]
     more = tuple(answers.drive(look(folder)).real for folder in named)
-    given = request.client.additional_directories
+    folders = tuple(dict.fromkeys((*request.client.additional_directories, *more)))
     return Plan(
-        client=replace(
-            request.client,
-            additional_directories=tuple(dict.fromkeys((*given, *more))),
-            given=(*request.client.given, *named),
-        ),
+        client=replace(request.client, additional_directories=folders, given=(*request.client.given, *named)),
         paths=paths,
         options=request.memory,
         reader=DocumentReader(known.markdown, known.documents or EveryDocument()),

@@ -49,6 +49,7 @@ def split_frontmatter(text: str) -> Frontmatter:
     block = "".join(lines[1:end])
     values = parse_yaml(block)
     kept, unread = parsed_by_key(lines[1:end]) if values is None else (values, ())
+    told = {*kept, *(one.key for one in unread)}
     body = "".join(lines[end + 1 :]).lstrip()
     return Frontmatter(
         body=body,
@@ -56,7 +57,7 @@ def split_frontmatter(text: str) -> Frontmatter:
         lines=len(_NEWLINE.findall(text[: len(text) - len(body)])),
         unreadable=values is None,
         unread=unread,
-        near=_near(lines[1:end]) if "paths" not in {*kept, *(one.key for one in unread)} else None,
+        near=_near(lines[1:end]) if "paths" not in told and (told or values is not None) else None,
         keyless=values == {} and bool(block.strip()),
     )
 

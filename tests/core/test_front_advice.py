@@ -113,7 +113,7 @@ def test_a_line_that_cannot_be_read_is_told_with_a_short_key():
     assert len(told) < 250
 
 
-@pytest.mark.parametrize("block", ["a: " + "x" * LONGEST, "b: '\n" + "x\n" * MOST_LINES])
+@pytest.mark.parametrize("block", ["a: " + "x" * LONGEST, "paths: b\nb: '\n" + "x\n" * MOST_LINES])
 def test_frontmatter_too_long_to_be_read_is_told_as_such(block: str) -> None:
     (told,) = rule_advice(block)
     assert told == (
